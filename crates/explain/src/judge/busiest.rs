@@ -11,11 +11,11 @@ use crate::cause::{Claim, Id};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
     /// Half of what a thread wanted that was wanted for nine tenths of the recording.
-    OfAlwaysBusy,
+    AlwaysBusy,
     /// It is not known of which, or neither.
-    OfSome,
+    Unclear,
     /// A third of no thread that was wanted for half of the recording.
-    OfMostlyIdle,
+    MostlyIdle,
 }
 
 pub(super) fn takes(case: &Case, claim: &Claim) -> Takes {
@@ -28,9 +28,9 @@ pub(super) fn takes(case: &Case, claim: &Claim) -> Takes {
     };
     let known_ns = threads.iter().map(|share| share.claimed_ns).fold(0, u64::saturating_add);
     match () {
-        () if takes(2, length / 10 * 9) => Takes::OfAlwaysBusy,
-        () if takes(3, length / 2) || known_ns < claim.lost.total() / 2 => Takes::OfSome,
-        () => Takes::OfMostlyIdle,
+        () if takes(2, length / 10 * 9) => Takes::AlwaysBusy,
+        () if takes(3, length / 2) || known_ns < claim.lost.total() / 2 => Takes::Unclear,
+        () => Takes::MostlyIdle,
     }
 }
 
@@ -42,10 +42,10 @@ pub(super) fn put_before_idle(findings: &mut [Finding], takes: &[(Id, Takes)]) {
             && takes.iter().any(|(id, takes)| finding.cause == id.as_str() && *takes == kind)
     };
     let Some(first) = findings.first() else { return };
-    if !is(first, Takes::OfMostlyIdle) || first.lost_ns == 0 {
+    if !is(first, Takes::MostlyIdle) || first.lost_ns == 0 {
         return;
     }
-    let busy = findings.iter().position(|f| !f.minor && is(f, Takes::OfAlwaysBusy));
+    let busy = findings.iter().position(|f| !f.minor && is(f, Takes::AlwaysBusy));
     if let Some(busy) = busy {
         findings[..=busy].rotate_right(1);
     }

@@ -1,12 +1,15 @@
 //! The sentences that an explanation begins with.
 
 use model::units::{count, counted, duration, moment, share, share_of};
-use model::{Explanation, Finding, LeadingAccount, Run};
+use model::{Account, Blocked, Explanation, Finding, LeadingAccount, Run};
 
 /// From this part of the wall time on it is said how long unrecorded children were waited for, and
 /// from that part on first of all, if there is no finding.
 const CHILDREN: f64 = 0.2;
 const CHILDREN_LEAD: f64 = 0.5;
+
+/// From this part of the wall time on it is said that the threads slept by timers.
+const ASLEEP: f64 = 0.5;
 
 /// An account with this part of the wall time is named where there is no finding, and so many of them.
 const LARGE: f64 = 0.1;
@@ -88,11 +91,12 @@ pub fn leading(explanation: &Explanation, run: &Run) -> String {
             share(finding.share)
         ),
         Some(finding) => format!(
-            "{} ({}): {} of the lost time, {} of the wall time",
+            "{} ({}): {} of the lost time, {} of the wall time{}",
             finding.title,
             finding.cause,
             share(finding.share),
-            share(finding.wall_share)
+            share(finding.wall_share),
+            own_sleep(explanation)
         ),
         None => format!("{}{}", nothing(explanation), mostly(explanation)),
     }
@@ -110,6 +114,19 @@ fn nothing(explanation: &Explanation) -> String {
             "No cause that was looked for explains the time lost in {place}; {} not looked at.",
             were(unseen)
         ),
+    }
+}
+
+/// That the threads mostly sleep until a timer of their own: it may be what they are slow by, beside all that
+/// they lose in the rest.
+fn own_sleep(explanation: &Explanation) -> String {
+    let timer = Account::Blocked(Blocked::TimerSleep);
+    let part = explanation.accounts.iter().find(|(account, _, _)| *account == timer);
+    match part.filter(|(_, _, part)| *part >= ASLEEP) {
+        Some((_, _, part)) => {
+            format!("; for {} of it the threads were {}", share(*part), timer.describe())
+        }
+        None => String::new(),
     }
 }
 

@@ -267,6 +267,14 @@ fn sign(word: &LockWord) -> (String, &'static str) {
         let sign = format!("they wait in {function}, which is for a lock");
         return (sign, "user stacks of waits, waker at sched_waking");
     }
+    if word.parked > 0 {
+        let sign = format!(
+            "each thread parks on a futex word of its own; {} were ended by a thread that had parked so \
+             itself",
+            percent(word.by_parked.min(word.count), word.count)
+        );
+        return (sign, "waker at sched_waking");
+    }
     let sign = format!(
         "in {} of them the word was marked as locked with waiters, {} were ended by a thread that \
          had waited there itself",

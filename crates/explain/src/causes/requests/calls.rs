@@ -309,6 +309,29 @@ mod tests {
         }
     }
 
+    /// Each of 30 requests calls five times in turn, for 75 of 90 ms; half of them have the calls of the others.
+    #[test]
+    fn where_it_is_not_known_which_request_called_the_part_is_that_of_all() {
+        let slowest = |with: u64| {
+            let mut run = RunBuilder::new().thread(11, 10, &[(POLL, 3 * SECOND), (USER, SECOND)]);
+            let mut requests = Vec::new();
+            for n in 0..30 {
+                let mut one = request(n % 3, 11, 100 * n, 0, 90);
+                if n < with {
+                    one.at_socket.as_mut().unwrap().calls = vec![call(100 * n, 30)];
+                }
+                requests.push(one);
+                run = run.kept(interval(11, POLL, 100 * n * MS, 90 * MS, None));
+            }
+            let run = calls(served(run.build(), requests), 150, 15 * MS);
+            let mut found = crate::explain(&run).findings;
+            assert_eq!(found[0].cause, "slow-peer");
+            (found[0].requests.take().unwrap().share() * 100.0).round()
+        };
+        assert_eq!(slowest(15), 83.0);
+        assert_eq!(slowest(30), 33.0);
+    }
+
     /// Of 110 requests 30 were kept.
     #[test]
     fn an_event_loop_that_sleeps_while_calls_are_on_their_way_waits_for_them() {

@@ -15,8 +15,8 @@ use crate::cause::{Claim, OfRequests};
 use crate::judge::FEWEST_REQUESTS;
 use crate::text::{count, counted, duration, percent};
 
-/// Requests that have calls of their own are few: fewer than one in so many.
-const FEW_WITH_CALLS: u64 = 4;
+/// So much of the requests that have called, by the number of calls, has to have a call of its own, %.
+const WITH_CALLS_PERCENT: u64 = 75;
 
 pub const TURNS: &str = "Allow more calls at a time (connections of the pool, maxconn) if the peer can take \
                      them, or let it answer sooner.";
@@ -30,7 +30,7 @@ pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     let slowest = cost(case.slowest(), |one| time(&one.message));
     let limit = limit(case, called);
     let anonymous = is_unknown_whose(case, called);
-    if slowest.of < FEWEST_REQUESTS || (slowest.with == 0 && (limit.is_none() || !anonymous)) {
+    if slowest.of < FEWEST_REQUESTS {
         return None;
     }
     let (of_kept, of_all) = (waited(case, program), slept_beside_calls(case, called));
@@ -40,7 +40,7 @@ pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     let own = (called.total.sum() as f64 / requests_ns.max(1) as f64).min(1.0);
     let limit = limit.filter(|limit| is_waited_for(case, called, limit, &lost, own));
     let limit = limit.filter(|limit| limit.used > slowest.share());
-    if slowest.with == 0 && limit.is_none() {
+    if slowest.with == 0 && (limit.is_none() || !anonymous) {
         return None;
     }
     let title = match &limit {
@@ -52,10 +52,18 @@ pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     };
     let mut claim = Claim::new(title, lost, called.total.count());
     claim.takes_idle = true;
-    claim.mechanism(match anonymous && limit.is_some() {
+    claim.mechanism(match anonymous {
         true => whose_is_unknown(case, called),
         false => in_requests(&slowest),
     });
+    let can_be_part = (slowest.share()..1.0).contains(&own);
+    let slowest = match anonymous && limit.is_none() && can_be_part {
+        true => {
+            claim.doubt(0.8, "which request made which call is not known: the part is that of all");
+            cost(case.slowest(), |one| (one.message.total_ns() as f64 * own) as u64)
+        }
+        false => slowest,
+    };
     claim.requests = Some(OfRequests { slowest, of_all: own });
     if let Some(limit) = limit {
         claim.fix = Some(TURNS);
@@ -118,18 +126,22 @@ fn are_of_requests(case: &Case, called: &Called) -> bool {
     called.total.count() >= requests(case, called, MessageMetric::Total).count() / 2
 }
 
-/// Few requests have a call of their own though most have called: the thread that reads an answer sends the
-/// next call that waits, and that counts for the request which was answered.
+/// Requests have no call of their own though they must have called: the thread that reads an answer sends
+/// the next call, and that counts for the request which was answered.
 fn is_unknown_whose(case: &Case, called: &Called) -> bool {
-    let (all, with) = with_calls(case, called);
-    all >= FEWEST_REQUESTS && with < all / FEW_WITH_CALLS && are_of_requests(case, called)
+    let (kept, with) = with_calls(case, called);
+    let requests = requests(case, called, MessageMetric::Total).count();
+    let have_called = part_of(kept, called.total.count(), requests);
+    kept >= FEWEST_REQUESTS
+        && with.saturating_mul(100) < have_called.saturating_mul(WITH_CALLS_PERCENT)
+        && are_of_requests(case, called)
 }
 
 fn whose_is_unknown(case: &Case, called: &Called) -> String {
     let (all, with) = with_calls(case, called);
     format!(
-        "there were {} for {}, but only {with} of {} that were kept have any of their own: the thread \
-         that reads an answer sends the call that waits for its turn",
+        "there were {} for {}, but only {with} of {} that were kept have any of their own: a call that a \
+         thread sends after the answer to another one counts for the request of that one",
         counted(called.total.count(), "call"),
         counted(requests(case, called, MessageMetric::Total).count(), "request"),
         counted(all, "request")

@@ -73,7 +73,8 @@ impl Whole {
     /// `all 1,234 requests waited about 17.1 s so (16.0 s to 18.2 s, ...)`.
     pub fn in_words(&self) -> String {
         let all = counted(self.requests, "request");
-        if !self.is_estimate() {
+        // As figures are printed, the interval may be nothing.
+        if duration(self.low) == duration(self.high) {
             return format!("all {all} waited {} so", duration(self.ns));
         }
         format!(
