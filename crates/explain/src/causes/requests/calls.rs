@@ -332,6 +332,33 @@ mod tests {
         assert_eq!(slowest(30), 33.0);
     }
 
+    /// Two requests in five make all calls, ten each.
+    #[test]
+    fn few_requests_with_many_calls_are_no_calls_of_unknown_requests() {
+        let mut run = RunBuilder::new().thread(11, 10, &[(POLL, 3 * SECOND), (USER, SECOND)]);
+        let mut requests = Vec::new();
+        for n in 0..60 {
+            let takes = if n < 12 {
+                55
+            } else if n < 36 {
+                25
+            } else {
+                2
+            };
+            let mut one = request(n % 3, 11, 60 * n, 0, takes);
+            if (12..36).contains(&n) {
+                let calls = (0..10).map(|k| call(60 * n + 2 * k, 2)).collect();
+                one.at_socket.as_mut().unwrap().calls = calls;
+            }
+            requests.push(one);
+            run = run.kept(interval(11, POLL, 60 * n * MS, 20 * MS, None));
+        }
+        let run = calls(served(run.build(), requests), 240, 2 * MS);
+        let found = crate::explain(&run).findings;
+        assert_eq!(found[0].cause, "slow-peer");
+        assert!(found[0].doubts.is_empty(), "{:?}", found[0].doubts);
+    }
+
     /// Of 110 requests 30 were kept.
     #[test]
     fn an_event_loop_that_sleeps_while_calls_are_on_their_way_waits_for_them() {

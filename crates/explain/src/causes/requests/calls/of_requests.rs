@@ -17,6 +17,8 @@ use crate::text::{count, counted, duration, percent};
 
 /// So much of the requests that have called, by the number of calls, has to have a call of its own, %.
 const WITH_CALLS_PERCENT: u64 = 75;
+/// So far calls of each request that was kept may be from those of all, as a part of these.
+const OFF: f64 = 0.25;
 
 pub const TURNS: &str = "Allow more calls at a time (connections of the pool, maxconn) if the peer can take \
                      them, or let it answer sooner.";
@@ -52,12 +54,15 @@ pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     };
     let mut claim = Claim::new(title, lost, called.total.count());
     claim.takes_idle = true;
-    claim.mechanism(match anonymous {
+    let is_estimate = anonymous
+        && limit.is_none()
+        && are_put_elsewhere(case, called)
+        && (slowest.share()..1.0).contains(&own);
+    claim.mechanism(match is_estimate || (anonymous && limit.is_some()) {
         true => whose_is_unknown(case, called),
         false => in_requests(&slowest),
     });
-    let can_be_part = (slowest.share()..1.0).contains(&own);
-    let slowest = match anonymous && limit.is_none() && can_be_part {
+    let slowest = match is_estimate {
         true => {
             claim.doubt(0.8, "which request made which call is not known: the part is that of all");
             cost(case.slowest(), |one| (one.message.total_ns() as f64 * own) as u64)
@@ -111,14 +116,24 @@ fn is_waited_for(case: &Case, called: &Called, limit: &Limit, lost: &Accounts, o
     limit.used > own && are_read && are_more
 }
 
-/// The requests of the process that were kept, and those of them with a call to this peer.
-fn with_calls(case: &Case, called: &Called) -> (u64, u64) {
-    let Service { tgid, program, .. } = *called.service;
-    let answered = kept(case.run);
-    let answered = answered.filter(|m| m.at_socket.as_ref().is_some_and(|at| at.tgid == tgid));
-    answered.fold((0, 0), |(all, with), message| {
-        (all + 1, with + u64::from(calls_of(message, program).next().is_some()))
-    })
+/// Requests that were kept, those of them with calls to a peer, and these calls.
+#[derive(Default)]
+struct Put {
+    kept: u64,
+    with: u64,
+    calls: u64,
+}
+
+impl Put {
+    fn of<'a>(called: &Called, messages: impl Iterator<Item = &'a Message>) -> Put {
+        let Service { tgid, program, .. } = *called.service;
+        let is_its = |m: &&Message| m.at_socket.as_ref().is_some_and(|at| at.tgid == tgid);
+        messages.filter(is_its).fold(Put::default(), |sum, message| {
+            let calls = calls_of(message, program).count() as u64;
+            let with = sum.with + u64::from(calls > 0);
+            Put { kept: sum.kept + 1, with, calls: sum.calls + calls }
+        })
+    }
 }
 
 /// There is a call for every second request, or more.
@@ -127,24 +142,41 @@ fn are_of_requests(case: &Case, called: &Called) -> bool {
 }
 
 /// Requests have no call of their own though they must have called: the thread that reads an answer sends
-/// the next call, and that counts for the request which was answered.
+/// the next call, and that counts for the request which was answered. So it looks, too, where some requests
+/// make many calls and others none.
 fn is_unknown_whose(case: &Case, called: &Called) -> bool {
-    let (kept, with) = with_calls(case, called);
+    let all = Put::of(called, kept(case.run));
     let requests = requests(case, called, MessageMetric::Total).count();
-    let have_called = part_of(kept, called.total.count(), requests);
-    kept >= FEWEST_REQUESTS
-        && with.saturating_mul(100) < have_called.saturating_mul(WITH_CALLS_PERCENT)
+    let have_called = part_of(all.kept, called.total.count(), requests);
+    all.kept >= FEWEST_REQUESTS
+        && all.with.saturating_mul(100) < have_called.saturating_mul(WITH_CALLS_PERCENT)
         && are_of_requests(case, called)
 }
 
+/// Neither the slow requests nor the sample of the others have about as many calls each as there were for all:
+/// calls count for other requests than those that made them.
+fn are_put_elsewhere(case: &Case, called: &Called) -> bool {
+    let requests = requests(case, called, MessageMetric::Total).count();
+    let of_each = called.total.count() as f64 / requests.max(1) as f64;
+    let groups = [
+        Put::of(called, case.run.messages.looked_at()),
+        Put::of(called, case.run.messages.fast.iter()),
+    ];
+    let groups = groups.iter().filter(|group| group.kept >= FEWEST_REQUESTS);
+    let means: Vec<f64> =
+        groups.map(|group| group.calls as f64 / group.kept as f64 / of_each).collect();
+    let are_fewer = means.iter().all(|mean| *mean < 1.0 - OFF);
+    are_fewer || means.iter().all(|mean| *mean > 1.0 + OFF)
+}
+
 fn whose_is_unknown(case: &Case, called: &Called) -> String {
-    let (all, with) = with_calls(case, called);
+    let Put { kept, with, .. } = Put::of(called, kept(case.run));
     format!(
         "there were {} for {}, but only {with} of {} that were kept have any of their own: a call that a \
          thread sends after the answer to another one counts for the request of that one",
         counted(called.total.count(), "call"),
         counted(requests(case, called, MessageMetric::Total).count(), "request"),
-        counted(all, "request")
+        counted(kept, "request")
     )
 }
 
