@@ -17,7 +17,12 @@ const STACKS: usize = 3;
 /// The largest stacks of the largest of these accounts: of all sleeps in the kernel and of the
 /// samples where these were recorded, else of the intervals kept whole.
 pub fn stacks(case: &Case, unexplained: &[(Account, u64)]) -> Vec<LostStack> {
-    let accounts = unexplained.iter().filter(|(a, _)| class(*a) != Class::Unknown);
+    let accounts = unexplained.iter().filter(|(account, ns)| match class(*account) {
+        Class::Unknown => false,
+        // The stacks are of the whole account, most of which was waiting for work.
+        Class::Idle => *ns >= case.accounts.get(*account) / 2,
+        Class::Work | Class::Lost => true,
+    });
     accounts.take(ACCOUNTS).flat_map(|(account, _)| of_account(case, *account)).collect()
 }
 
@@ -108,8 +113,8 @@ fn by_stack(sums: impl Iterator<Item = Sum>) -> Vec<Sum> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{FUTEX, RunBuilder, SECOND, USER, runner};
-    use model::Blocked;
+    use crate::testing::{FUTEX, RunBuilder, SECOND, USER, runner, wait};
+    use model::{Blocked, ChainEnd, WaitSum};
 
     const ASLEEP: Account = Account::Blocked(Blocked::Uninterruptible);
 
@@ -178,6 +183,26 @@ mod tests {
         };
         let leading = |ns| crate::explain(&run(ns)).leading_account.map(|leading| leading.account);
         assert_eq!((leading(3 * SECOND), leading(SECOND)), (Some(ASLEEP), None));
+    }
+
+    #[test]
+    fn stacks_of_an_account_that_is_mostly_waiting_for_work_are_none_of_lost_time() {
+        let stacks = |lost_ns| {
+            let lock = WaitSum {
+                lock_like: 10,
+                waker_tgid: 10,
+                ends: [(ChainEnd::RunQueue, lost_ns)].into(),
+                ..wait(10, FUTEX, 0xbeef, 10, lost_ns)
+            };
+            let run = RunBuilder::new()
+                .thread(10, 10, &[(USER, SECOND), (FUTEX, 3 * SECOND)])
+                .wait(lock)
+                .slept_path(10, FUTEX, "futex", &["futex_do_wait"], 100, 3 * SECOND);
+            let answer = crate::explain(&run.build());
+            assert_eq!(answer.unexplained, [(FUTEX, lost_ns)]);
+            answer.unexplained_stacks.len()
+        };
+        assert_eq!((stacks(SECOND / 50), stacks(2 * SECOND)), (0, 1));
     }
 
     #[test]

@@ -140,7 +140,8 @@ const STUCK_SHOWN: usize = 5;
 fn examine(case: &Case) -> Verdict {
     let all = case.accounts.get(FUTEX);
     let locks: Vec<&LockWord> = case.locks.iter().filter(|word| own_ns(word) > 0).collect();
-    let handing_on = HandingOn::of(case, &locks);
+    let asleep_ns = locks.iter().map(|word| own_ns(word)).fold(0, u64::saturating_add);
+    let handing_on = HandingOn::of(case, &locks, asleep_ns);
     let claimed = claimed(case, &locks, &handing_on);
     let lost = claimed.sum_of(|account| !account.is_runnable());
     let Some(first) = locks.first().filter(|_| lost > 0) else {

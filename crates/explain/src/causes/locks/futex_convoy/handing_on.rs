@@ -13,6 +13,9 @@ use crate::case::run_queue::Queue;
 use crate::cause::Claim;
 use crate::text::duration;
 
+/// The sleeps alone have to be one in so many parts of the wall time, with which they are a finding of a busy
+/// program (`judge/worth.rs`): what a lock costs that is hardly contended makes none.
+const CONTENDED: u64 = 20;
 /// It is mentioned from one in so many parts of the claim on.
 const MENTIONED: u64 = 20;
 
@@ -26,9 +29,11 @@ pub struct HandingOn {
 }
 
 impl HandingOn {
-    /// Nothing where CPUs are short, or waited for as long as a slice: then this is no matter of the lock.
-    pub fn of(case: &Case, locks: &[&LockWord]) -> HandingOn {
-        if !Queue::of(case).is_ok_and(|queue| queue.is_of_placement(case)) {
+    /// Of locks that threads sleep for `asleep_ns`. Nothing where CPUs are short, or waited for as long as a slice:
+    /// then this is no matter of the lock.
+    pub fn of(case: &Case, locks: &[&LockWord], asleep_ns: u64) -> HandingOn {
+        let is_contended = asleep_ns > 0 && asleep_ns >= case.wall_ns / CONTENDED;
+        if !is_contended || !Queue::of(case).is_ok_and(|queue| queue.is_of_placement(case)) {
             return HandingOn::default();
         }
         let behind = |word: &&LockWord| {

@@ -171,6 +171,11 @@ fn owners_that_wait_for_a_cpu_are_a_doubt_not_a_ruled_out() {
 /// Two threads with short turns: 40,000 of their 50,000 sleeps are for a lock, and each time they are ready
 /// for `wait_us` before they have a CPU.
 fn short_turns(wait_us: u64, idle_ns: u64) -> Claim {
+    short_turns_beside(wait_us, idle_ns, 0)
+}
+
+/// The same beside so many threads that wait for work.
+fn short_turns_beside(wait_us: u64, idle_ns: u64, others: u32) -> Claim {
     let queued_ns = 50_000 * wait_us * 1_000;
     let accounts = [
         (USER, 2 * SECOND),
@@ -185,9 +190,11 @@ fn short_turns(wait_us: u64, idle_ns: u64) -> Claim {
         ends: [(ChainEnd::Cpu, 2 * SECOND), (ChainEnd::RunQueue, SECOND)].into(),
         ..wait(10, FUTEX, 0xbeef, 40_000, 3 * SECOND)
     };
-    let run = RunBuilder::new()
-        .length(8 * SECOND)
-        .thread(10, 10, &accounts)
+    let mut run = RunBuilder::new().length(8 * SECOND).thread(10, 10, &accounts);
+    for tid in 11..11 + others {
+        run = run.thread(tid, 10, &[(Account::Blocked(Blocked::Poll), 8 * SECOND)]);
+    }
+    let run = run
         .wait(lock)
         .wait(wait(10, timer, 0, 10_000, SECOND))
         .runner(crate::testing::runner(10, 10, 50_000, queued_ns))
@@ -203,6 +210,8 @@ fn waits_for_a_cpu_that_is_free_are_what_handing_the_lock_on_costs() {
     assert_eq!(claim.lost.get(Account::RunnableWakeup), 2 * SECOND * 4 / 5);
     let said = claim.chain.iter().any(|link| link.text.starts_with("1.60 s more ready to run"));
     assert!(said, "{:?}", claim.chain);
+    // It makes no finding of a lock that takes little: 2 of 48 s.
+    assert_eq!(short_turns_beside(40, 2 * SECOND, 5).lost.total(), 2 * SECOND);
     // CPUs that are short, or waited for as long as by threads that compete for one.
     for claim in [short_turns(40, SECOND / 10), short_turns(400, 2 * SECOND)] {
         assert_eq!((claim.lost.get(FUTEX), claim.lost.total()), (2 * SECOND, 2 * SECOND));
