@@ -58,10 +58,10 @@ impl ShortLived {
         (are_most && all.per_second >= LEAST_PER_SECOND).then_some(all)
     }
 
-    /// `1,240 processes a second, which live for 3.40 ms each, wait for each other's CPU`.
+    /// `1,240 processes a second, which live for 3.40 ms on average, wait for each other's CPU`.
     pub fn title(&self) -> String {
         format!(
-            "{} processes a second, which live for {} each, wait for each other's CPU",
+            "{} processes a second, which live for {} on average, wait for each other's CPU",
             count(self.per_second),
             duration(self.lived_ns / self.processes.max(1))
         )
@@ -75,14 +75,15 @@ impl ShortLived {
             _ => false,
         };
         let ran_ns = self.ran.total();
+        // Where calls were not recorded, and no sample divides the time, it may be more.
+        let at_least = if self.ran.get(Account::Running) > 0 { "at least " } else { "" };
         claim.trigger(format!(
             "{} processes began and ended within the recording, and had {} of the {} that all threads \
-             ran: {} of it in {}",
+             ran: {at_least}{} of it in execve, clone and exit_group",
             count(self.processes),
             percent(ran_ns, self.all_ns),
             duration(self.all_ns),
-            percent(self.ran.sum_of(is_call), ran_ns),
-            "execve, clone and exit_group"
+            percent(self.ran.sum_of(is_call), ran_ns)
         ));
         claim.fix = Some(FIX);
     }

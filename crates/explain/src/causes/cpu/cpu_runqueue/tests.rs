@@ -223,7 +223,7 @@ fn processes_that_live_for_a_moment_are_said_to_be_many() {
     let claim = script(8, 100);
     assert_eq!(
         claim.title,
-        "50 processes a second, which live for 8.00 ms each, wait for each other's CPU"
+        "50 processes a second, which live for 8.00 ms on average, wait for each other's CPU"
     );
     let said = "200 processes began and ended within the recording, and had 62 %";
     assert!(claim.chain.iter().any(|link| link.text.starts_with(said)), "{:?}", claim.chain);

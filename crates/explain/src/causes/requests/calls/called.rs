@@ -48,6 +48,17 @@ pub fn calls_of(message: &Message, program: u32) -> impl Iterator<Item = (u32, S
     calls.filter(|(_, span)| span.from_ns < span.to_ns)
 }
 
+/// Threads that called this peer for requests which were kept.
+pub fn callers(case: &Case, called: &Called) -> BTreeSet<u32> {
+    let program = called.service.program;
+    kept(case.run).flat_map(|message| calls_of(message, program)).map(|(tid, _)| tid).collect()
+}
+
+/// There is a call for every second request, or more.
+pub fn are_of_requests(case: &Case, called: &Called) -> bool {
+    called.total.count() >= requests(case, called, MessageMetric::Total).count() / 2
+}
+
 /// Times of all requests of the process that calls, also those at a port that another one has opened.
 pub fn requests(case: &Case, called: &Called, metric: MessageMetric) -> Histogram {
     let programs = answering(case, called);

@@ -4,11 +4,10 @@ use std::collections::BTreeSet;
 
 use model::{Account, Accounts, Blocked, ChainEnd, MessageMetric, part_of};
 
-use super::called::{self, Called, calls_of, peer, requests, trigger};
+use super::called::{self, Called, are_of_requests, callers, peer, requests, trigger};
 use super::recorded::{are_worked_on, behind_senders};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::case::requests::kept;
 use crate::cause::Claim;
 use crate::causes::network::{nagle_delack, tcp_rto};
 use crate::text::{counted, duration, mean};
@@ -36,8 +35,7 @@ const FEW: u64 = 4;
 /// once at a socket of UDP), waits for the answers to what it has sent.
 pub fn of_a_client(case: &Case, called: &Called) -> Option<Claim> {
     let requests = requests(case, called, MessageMetric::Total);
-    let are_of_requests = called.total.count() >= requests.count() / 2;
-    if requests.sum() >= called.total.sum() || !are_of_requests {
+    if requests.sum() >= called.total.sum() || !are_of_requests(case, called) {
         return None;
     }
     let clients = clients(case, called);
@@ -133,9 +131,7 @@ fn asked(case: &Case, called: &Called, clients: &BTreeSet<u32>) -> Accounts {
 /// not known of the one that polls most; at most as long as calls were on their way, and the part of
 /// this peer of those to all.
 fn polled(case: &Case, called: &Called) -> Accounts {
-    let program = called.service.program;
-    let callers: BTreeSet<u32> =
-        kept(case.run).flat_map(|message| calls_of(message, program)).map(|(tid, _)| tid).collect();
+    let callers = callers(case, called);
     let threads = case.run.threads.iter().filter(|t| t.tgid == called.service.tgid);
     let threads = threads.filter(|thread| callers.is_empty() || callers.contains(&thread.tid));
     let poll = threads.map(|thread| thread.accounts.get(POLL)).max().unwrap_or(0);

@@ -1,10 +1,12 @@
 //! Requests that wait for a peer: for its answers, or for their turn there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use model::{Accounts, Message, MessageMetric, RequestCost, Service, part_of};
 
-use super::called::{Called, calls_of, known_part, peer, requests, trigger};
+use super::called::{
+    Called, are_of_requests, callers, calls_of, known_part, peer, requests, trigger,
+};
 use super::turns::{Limit, busy_ns, limit};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
@@ -136,11 +138,6 @@ impl Put {
     }
 }
 
-/// There is a call for every second request, or more.
-fn are_of_requests(case: &Case, called: &Called) -> bool {
-    called.total.count() >= requests(case, called, MessageMetric::Total).count() / 2
-}
-
 /// Requests have no call of their own though they must have called: the thread that reads an answer sends
 /// the next call, and that counts for the request which was answered. So it looks, too, where some requests
 /// make many calls and others none.
@@ -184,9 +181,7 @@ fn whose_is_unknown(case: &Case, called: &Called) -> String {
 /// beside the time with calls, so that it slept while calls were on their way. This is of all requests, not
 /// only of those that were kept.
 fn slept_beside_calls(case: &Case, called: &Called) -> Accounts {
-    let program = called.service.program;
-    let callers: BTreeSet<u32> =
-        kept(case.run).flat_map(|message| calls_of(message, program)).map(|(tid, _)| tid).collect();
+    let callers = callers(case, called);
     let mut alone = case.run.threads.iter().filter(|thread| callers.contains(&thread.tid));
     let (Some(caller), None, Some(busy_ns), true) =
         (alone.next(), alone.next(), busy_ns(called), are_of_requests(case, called))
