@@ -210,7 +210,7 @@ fn write_rhythms(out: &mut dyn Write, explanation: &Explanation, style: &Style) 
 
 #[cfg(test)]
 mod tests {
-    use model::{LeadingAccount, RequestCost};
+    use model::{LeadingAccount, NeverRests, RequestCost};
 
     use super::*;
     use crate::sample;
@@ -335,6 +335,28 @@ mod tests {
         assert!(first.contains("; 2 causes were not looked at."), "{first}");
         explanation.not_looked_at.clear();
         assert!(text(&explanation).starts_with("No known cause explains the time lost in outlier"));
+    }
+
+    #[test]
+    fn who_never_rests_while_others_wait_is_told_once() {
+        let mut explanation = sample::explanation();
+        explanation.never_rests = Some(NeverRests {
+            tid: 81,
+            comm: "indexer".into(),
+            waited_ns: 1_800_000_000,
+            wall_share: 0.45,
+            busy_share: 0.99,
+        });
+        let sentence = "For 45.0 % of the wall time threads waited for indexer (tid 81), which had";
+        let shown = |explanation: &Explanation| {
+            text(explanation).split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(shown(&explanation).matches(sentence).count(), 1);
+        explanation.findings.clear();
+        let flat = shown(&explanation);
+        assert_eq!(flat.matches(sentence).count(), 1, "{flat}");
+        let first = flat.split(" Run ").next().unwrap_or_default();
+        assert!(first.ends_with("it limits what they do."), "{flat}");
     }
 
     #[test]

@@ -61,6 +61,10 @@ fn record(lab: &Lab, arguments: &[&str]) -> Recorded {
     lab.record(&[], words.into_iter().chain(arguments.iter().map(|&word| word.to_owned())))
 }
 
+/// How far a figure may be from the program's own, whose clock also runs while the thread that reads it
+/// waits for a CPU. A part of the way of a request that was left out takes more than half away.
+const NEAR: f64 = 0.3;
+
 /// The value below which this part of them is.
 fn quantile(values: impl Iterator<Item = u64>, q: f64) -> u64 {
     let mut values: Vec<u64> = values.collect();
@@ -110,9 +114,9 @@ fn one_thread(lab: &Lab, kind: &str, path: Option<&str>) {
     }
     for q in [0.5, 0.99] {
         let truth = quantile(truths.iter().map(|truth| truth.total_ns), q);
-        assert_near(total.quantile(q).unwrap(), truth, 0.1, &format!("quantile {q}"));
+        assert_near(total.quantile(q).unwrap(), truth, NEAR, &format!("quantile {q}"));
     }
-    assert_near(queued.sum(), sum(|truth| truth.queued_ns), 0.1, "in the sockets' queues");
+    assert_near(queued.sum(), sum(|truth| truth.queued_ns), NEAR, "in the sockets' queues");
 }
 
 /// Slow requests are kept whole, and explained one by one.
@@ -179,7 +183,7 @@ fn packets_that_are_worked_on_at_once_have_their_own_times() {
     }
     for q in [0.5, 0.9] {
         let truth = quantile(truths.iter().map(|truth| truth.total_ns), q);
-        assert_near(total.quantile(q).unwrap(), truth, 0.1, &format!("quantile {q}"));
+        assert_near(total.quantile(q).unwrap(), truth, NEAR, &format!("quantile {q}"));
     }
     let answer = lab.explain();
     assert_eq!(answer["findings"][0]["cause"], "worker-pool-full", "{}", answer["findings"]);

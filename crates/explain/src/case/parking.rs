@@ -23,6 +23,10 @@ const MOSTLY: (u64, u64) = (2, 3);
 /// Of the waits on a word of the lock one in so many is ended by one that was woken itself, at least: two threads
 /// that let each other sleep until the next timer have no part in the lock of the others.
 const TAKES_PART: u64 = 3;
+/// Where one thread ends so large a part of the others' waits, and waits for a turn so seldom for each time
+/// that one of them does, it gives or takes work: threads that have a lock in turn queue for it themselves.
+const BY_ONE: (u64, u64) = (3, 4);
+const SELDOM: u64 = 4;
 /// Where threads of Go sleep. Its scheduler lets one that has found work wake another to look for
 /// more, in turn, with no lock in it.
 const GO: &str = "runtime.futex";
@@ -119,10 +123,10 @@ impl Parked {
         if !all.is_lock() || !is_mostly {
             return;
         }
-        let takes_part = |wait: &&&WaitSum| wait.by_parked.saturating_mul(TAKES_PART) >= wait.count;
-        let turns: Vec<_> = crew.waits.iter().filter(takes_part).collect();
+        let takes_part = |wait: &&WaitSum| wait.by_parked.saturating_mul(TAKES_PART) >= wait.count;
+        let turns: Vec<&WaitSum> = crew.waits.iter().copied().filter(takes_part).collect();
         let waiters: BTreeSet<u32> = turns.iter().map(|wait| wait.waiter_tid).collect();
-        if waiters.len() < FEWEST {
+        if waiters.len() < FEWEST || is_served_by_one(&turns) {
             return;
         }
         let parked = waiters.len() as u64;
@@ -134,6 +138,28 @@ impl Parked {
         }
         self.together.extend(by_process.into_values());
     }
+}
+
+/// One thread lets all others go on, and hardly ever queues with them: the one that empties a queue that is
+/// full, or fills one that is empty. Whoever has a lock for itself nearly all the time wakes others as well,
+/// but most of these find it taken again.
+fn is_served_by_one(turns: &[&WaitSum]) -> bool {
+    let mut ended = BTreeMap::<u32, u64>::new();
+    for wait in turns {
+        let by_it = ended.entry(wait.waker_tid).or_default();
+        *by_it = by_it.saturating_add(wait.count);
+    }
+    let Some((&one, &by_it)) = ended.iter().max_by_key(|(_, count)| **count) else { return false };
+    let others = turns.iter().filter(|wait| wait.waiter_tid != one);
+    let sum = |of: fn(&WaitSum) -> u64| {
+        others.clone().fold(0u64, |sum, wait| sum.saturating_add(of(wait)))
+    };
+    let (count, again) = (sum(|wait| wait.count), sum(|wait| wait.again));
+    let all = turns.iter().fold(0u64, |sum, wait| sum.saturating_add(wait.count));
+    let threads: BTreeSet<u32> = others.clone().map(|wait| wait.waiter_tid).collect();
+    by_it.saturating_mul(BY_ONE.1) >= count.saturating_mul(BY_ONE.0)
+        && (all - count).saturating_mul(SELDOM) <= count / (threads.len() as u64).max(1)
+        && again < count / 2
 }
 
 /// Waits on futex words on which one thread alone has waited, more than once.
@@ -274,6 +300,23 @@ mod tests {
     #[test]
     fn threads_that_one_gives_work_have_none() {
         assert!(locks([own(1, 9), own(2, 9), own(3, 9), own(9, 1)]).is_empty());
+    }
+
+    /// A queue that is full: its threads wait for the one that empties it, which has waited itself now and then.
+    #[test]
+    fn threads_that_one_lets_go_on_have_none_unless_it_keeps_what_it_gave() {
+        let served = |again| {
+            let own = |waiter, waker, count| WaitSum {
+                count,
+                by_parked: count,
+                again,
+                ..own(waiter, waker)
+            };
+            let of_others = [own(9, 1, 10), own(4, 2, 10)];
+            locks([1, 2, 3].map(|tid| own(tid, 9, 100)).into_iter().chain(of_others))
+        };
+        assert!(served(0).is_empty());
+        assert_eq!(served(60).len(), 1);
     }
 
     #[test]

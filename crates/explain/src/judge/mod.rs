@@ -14,6 +14,7 @@ mod hurt;
 mod idle;
 #[cfg(test)]
 mod needs;
+mod never_rests;
 pub(crate) mod on_cpu;
 mod own;
 mod rank;
@@ -132,6 +133,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         leading_account: unexplained::leading(case, &unexplained, findings.first()),
         below_bar: below::below_bar(case, judged),
         own_delay: None,
+        never_rests: never_rests::never_rests(case),
         unrecorded_children_ns: children::unrecorded_ns(case),
         idle_stacks: idle::stacks(case, idle_ns, &findings),
         held_open: held_open::held_open(case, &findings),

@@ -38,6 +38,9 @@ pub struct Explanation {
     /// What the recorder itself took, which is in no finding; `None`: nothing that was seen.
     #[serde(default)]
     pub own_delay: Option<OwnDelay>,
+    /// A thread that always had something to do, while others waited for it: it limits what all of them do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub never_rests: Option<NeverRests>,
     /// Time that the threads waited for child processes which are not recorded themselves.
     #[serde(default)]
     pub unrecorded_children_ns: u64,
@@ -126,6 +129,24 @@ pub struct OwnDelay {
     pub wall_share: f64,
     /// That is so much that it comes before the findings.
     pub matters: bool,
+}
+
+/// A thread that waits for something to do for less than a tenth of its life, while at least one other sleeps
+/// until it lets that one go on: for room in its queue or for what it works on, or for something to do that
+/// it gives out, which looks the same. Those waits count as waiting for work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct NeverRests {
+    /// Thread.
+    pub tid: u32,
+    /// Its name.
+    pub comm: String,
+    /// How long others waited for it.
+    pub waited_ns: u64,
+    /// The same as a part of the wall time, 0 to 1.
+    pub wall_share: f64,
+    /// The part of its life in which it had something to do, 0 to 1.
+    pub busy_share: f64,
 }
 
 /// Requests that nobody worked on until they were answered: long polls and subscriptions, or waits for

@@ -487,6 +487,10 @@ below_bar: Array<BelowBar>,
  */
 own_delay: OwnDelay | null, 
 /**
+ * A thread that always had something to do, while others waited for it: it limits what all of them do.
+ */
+never_rests?: NeverRests | null, 
+/**
  * Time that the threads waited for child processes which are not recorded themselves.
  */
 unrecorded_children_ns: number, 
@@ -961,6 +965,33 @@ name: string,
  * `#rrggbb`, on a light ground and on a dark one.
  */
 color: string, };
+
+/**
+ * A thread that waits for something to do for less than a tenth of its life, while at least one other sleeps
+ * until it lets that one go on: for room in its queue or for what it works on, or for something to do that
+ * it gives out, which looks the same. Those waits count as waiting for work.
+ */
+export type NeverRests = { 
+/**
+ * Thread.
+ */
+tid: number, 
+/**
+ * Its name.
+ */
+comm: string, 
+/**
+ * How long others waited for it.
+ */
+waited_ns: number, 
+/**
+ * The same as a part of the wall time, 0 to 1.
+ */
+wall_share: number, 
+/**
+ * The part of its life in which it had something to do, 0 to 1.
+ */
+busy_share: number, };
 
 /**
  * Causes of the catalogue that were not looked for: their evidence was not recorded.

@@ -98,7 +98,10 @@ pub fn leading(explanation: &Explanation, run: &Run) -> String {
             share(finding.wall_share),
             own_sleep(explanation)
         ),
-        None => format!("{}{}", nothing(explanation), mostly(explanation)),
+        None => match never_rests(explanation) {
+            Some(limit) => format!("{} {limit}", nothing(explanation)),
+            None => format!("{}{}", nothing(explanation), mostly(explanation)),
+        },
     }
 }
 
@@ -145,6 +148,19 @@ fn mostly(explanation: &Explanation) -> String {
         true => String::new(),
         false => format!(" The threads were {}.", words.join(", and ")),
     }
+}
+
+/// Who is waited for, and has always something to do.
+fn never_rests(explanation: &Explanation) -> Option<String> {
+    let one = explanation.never_rests.as_ref()?;
+    Some(format!(
+        "For {} of the wall time threads waited for {} (tid {}), which had something to do for {} of its \
+         time: whether they waited for room in a queue, an answer or work, it limits what they do.",
+        share(one.wall_share),
+        one.comm,
+        one.tid,
+        share(one.busy_share)
+    ))
 }
 
 /// Nothing is found, but a peer has not answered.
@@ -224,10 +240,10 @@ pub fn sums(explanation: &Explanation, run: &Run) -> String {
         duration(explanation.unaccounted_ns),
         share_of(explanation.unaccounted_ns, wall),
     );
-    match unrecorded_children(explanation, CHILDREN) {
-        Some(children) if children != leading(explanation, run) => format!("{sums} {children}"),
-        _ => sums,
-    }
+    let first = leading(explanation, run);
+    let more = [unrecorded_children(explanation, CHILDREN), never_rests(explanation)];
+    let more = more.into_iter().flatten().filter(|sentence| !first.ends_with(sentence.as_str()));
+    [sums].into_iter().chain(more).collect::<Vec<_>>().join(" ")
 }
 
 fn capitalized(text: &str) -> String {
