@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::ChainEnd;
 
 pub use self::explanation::{
-    BelowBar, Explanation, HeldOpen, LeadingAccount, LostStack, NeverRests, NotLookedAt, OwnDelay, Scope,
+    BelowBar, Explanation, HeldOpen, LeadingAccount, LostStack, ManyCalls, NeverRests, NotLookedAt, OwnDelay, Scope,
     Unanswered, UnseenTasks,
 };
 pub use self::on_cpu::{OnCpu, SampledFunction};

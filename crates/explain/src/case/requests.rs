@@ -32,6 +32,8 @@ pub(crate) struct Queue<'a> {
     pub busy: Vec<Busy>,
     /// How a thread reads: requests of many connections in turn, or of one until that is done.
     pub is_loop: bool,
+    /// The sleeps of the loop in epoll, while requests waited, were not for these.
+    pub polls_for_others: bool,
 }
 
 /// A thread while requests waited that it read afterwards.
@@ -46,9 +48,9 @@ pub(crate) struct Busy {
 impl Busy {
     /// What is claimable of what it did, by account; where that is not known it ran, which is put down
     /// to `ran`.
-    pub(crate) fn accounts(&self, ran: Account) -> Accounts {
+    pub(crate) fn accounts(&self, ran: Account, polls_for_others: bool) -> Accounts {
         let account = |time: &MessageTime| time.account.unwrap_or(ran);
-        let did = self.did.iter().filter(|time| is_claimable(time));
+        let did = self.did.iter().filter(|time| is_claimable(time, polls_for_others));
         did.map(|time| (account(time), time.ns)).collect()
     }
 
@@ -63,6 +65,20 @@ impl Queue<'_> {
     pub(crate) fn waited_ns(&self) -> u64 {
         let waits = self.waited.iter().map(|message| message.infrastructure_ns());
         waits.fold(0, u64::saturating_add)
+    }
+
+    /// It is no wait for a CPU or for requests.
+    pub(crate) fn keeps_from_reading(&self, time: &MessageTime) -> bool {
+        keeps_from_reading(time, self.polls_for_others)
+    }
+
+    /// What one of its requests waited to be read while its reader did something else, which is no wait for a
+    /// disk or a lock.
+    pub(crate) fn waited_for_reader(&self, one: &MessageBreakdown) -> u64 {
+        let queued = one.parts.iter().filter(|part| part.segment.kind == SegmentKind::ToLogic);
+        let times = queued.flat_map(|part| &part.time);
+        let times = times.filter(|time| is_claimable(time, self.polls_for_others));
+        times.map(|time| time.ns).fold(0, u64::saturating_add)
     }
 
     /// All threads together, the largest first.
@@ -143,9 +159,12 @@ fn queue<'a>(
         Busy { tid: *tid, did: did(run, &spans, own), spans }
     };
     let mut busy: Vec<Busy> = spans.iter().map(busy).collect();
-    busy.sort_by_key(|busy| std::cmp::Reverse(busy.accounts(Account::User).total()));
-    let histogram = |metric| run.messages.histogram(program.program, flow.flow, metric);
     let is_loop = reads_in_turn(run, program.tgid, &kept);
+    let polls_for_others = is_loop && wait_idle_connections(&waited, &kept);
+    busy.sort_by_key(|busy| {
+        std::cmp::Reverse(busy.accounts(Account::User, polls_for_others).total())
+    });
+    let histogram = |metric| run.messages.histogram(program.program, flow.flow, metric);
     (!waited.is_empty()).then(|| Queue {
         program,
         flow,
@@ -156,6 +175,7 @@ fn queue<'a>(
         waited,
         busy,
         is_loop,
+        polls_for_others,
     })
 }
 
@@ -171,13 +191,41 @@ pub(crate) fn did(run: &Run, spans: &[Span], intervals: &[&Outlier]) -> Vec<Mess
     all
 }
 
-/// It is no wait for a CPU or for requests: where a request has come for which it waits it is woken.
-pub(crate) fn keeps_from_reading(time: &MessageTime) -> bool {
+/// Where a request has come for which it waits it is woken.
+fn keeps_from_reading(time: &MessageTime, polls_for_others: bool) -> bool {
     time.account.is_none_or(|account| {
         !account.is_waiting_for_cpu()
             && account != Account::Blocked(Blocked::SocketAccept)
-            && !(account == Account::Blocked(Blocked::Poll) && time.call.is_some_and(is_epoll))
+            && (polls_for_others || !is_in_epoll(time))
     })
+}
+
+/// Most of the waiting was on connections that a loop has read from before, and none of whose requests was in
+/// progress. A loop that is in epoll meanwhile is in another one than that of its connections, for something
+/// that it waits for within a turn (execSync of Node.js). It may leave a new connection alone, as there are too
+/// many, or one that sends the next request before it has its answer.
+fn wait_idle_connections(waited: &[&Message], kept: &[&Message]) -> bool {
+    let mut by_link = BTreeMap::<u64, Vec<&Message>>::new();
+    for message in kept {
+        if let Some(at) = &message.at_socket {
+            by_link.entry(at.link).or_default().push(message);
+        }
+    }
+    let is_idle = |message: &&&Message| {
+        message.at_socket.as_ref().is_some_and(|at| {
+            let mut others = by_link[&at.link].iter();
+            !at.is_first && !others.any(|m| m.t0_ns < message.t0_ns && m.end_ns > message.t0_ns)
+        })
+    };
+    let ns = |message: &&Message| message.infrastructure_ns();
+    let all = waited.iter().map(ns).fold(0u64, u64::saturating_add);
+    let on_idle = waited.iter().filter(is_idle).map(ns).fold(0u64, u64::saturating_add);
+    on_idle > all / 2
+}
+
+/// It slept in epoll.
+pub(crate) fn is_in_epoll(time: &MessageTime) -> bool {
+    time.account == Some(Account::Blocked(Blocked::Poll)) && time.call.is_some_and(is_epoll)
 }
 
 const EPOLL: [&str; 4] = ["epoll_wait", "epoll_pwait", "epoll_pwait2", "epoll_wait_old"];
@@ -232,19 +280,11 @@ fn reads_in_turn(run: &Run, tgid: u32, kept: &[&Message]) -> bool {
     readers.len() == 1 && run.seconds.iter().any(|s| s.tgid == tgid && epoll.contains(&s.metric))
 }
 
-/// What a request waited to be read while its reader did something else, which is no wait for a disk
-/// or a lock.
-pub(crate) fn waited_for_reader(one: &MessageBreakdown) -> u64 {
-    let queued = one.parts.iter().filter(|part| part.segment.kind == SegmentKind::ToLogic);
-    let times = queued.flat_map(|part| &part.time).filter(|time| is_claimable(time));
-    times.map(|time| time.ns).fold(0, u64::saturating_add)
-}
-
 /// What a cause of waiting requests may claim: what their reader was held up for itself, a disk or a
 /// lock, has a cause of its own.
-pub(crate) fn is_claimable(time: &MessageTime) -> bool {
+fn is_claimable(time: &MessageTime, polls_for_others: bool) -> bool {
     let may_be = |account| matches!(class(account), Class::Work | Class::Idle);
-    keeps_from_reading(time) && time.account.is_none_or(may_be)
+    keeps_from_reading(time, polls_for_others) && time.account.is_none_or(may_be)
 }
 
 #[cfg(test)]
@@ -301,6 +341,6 @@ mod tests {
         let all = queues(&run);
         assert_eq!(all[0].waited_ns(), 90 * MS);
         assert_eq!(all[0].busy[0].ns(), 60 * MS);
-        assert_eq!(all[0].busy[0].accounts(USER).get(USER), 60 * MS);
+        assert_eq!(all[0].busy[0].accounts(USER, false).get(USER), 60 * MS);
     }
 }

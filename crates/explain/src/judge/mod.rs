@@ -44,6 +44,7 @@ pub(crate) use self::worth::LEAST_OF_REQUESTS;
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::catalogue::ALL;
+use crate::causes::requests::many_calls;
 use crate::part::run::PartialRun;
 use crate::patterns::coincidence::coincidences;
 use crate::patterns::rhythm;
@@ -133,6 +134,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         leading_account: unexplained::leading(case, &unexplained, findings.first()),
         below_bar: below::below_bar(case, judged),
         own_delay: None,
+        many_calls: many_calls(case),
         never_rests: never_rests::never_rests(case),
         unrecorded_children_ns: children::unrecorded_ns(case),
         idle_stacks: idle::stacks(case, idle_ns, &findings),

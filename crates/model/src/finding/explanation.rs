@@ -41,6 +41,9 @@ pub struct Explanation {
     /// A thread that always had something to do, while others waited for it: it limits what all of them do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_rests: Option<NeverRests>,
+    /// The peer that each request of a process calls many times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub many_calls: Option<ManyCalls>,
     /// Time that the threads waited for child processes which are not recorded themselves.
     #[serde(default)]
     pub unrecorded_children_ns: u64,
@@ -147,6 +150,23 @@ pub struct NeverRests {
     pub wall_share: f64,
     /// The part of its life in which it had something to do, 0 to 1.
     pub busy_share: f64,
+}
+
+/// The requests of a process call the same peer ten times or more each, and that takes a tenth of their time at
+/// least.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct ManyCalls {
+    /// Process that calls: `gunicorn (pid 12)`.
+    pub process: String,
+    /// Whom it calls: `127.0.0.1:6379 (redis-server, pid 81)`.
+    pub peer: String,
+    /// Calls for each request, on average.
+    pub per_request: f64,
+    /// Mean time of a call until its answer arrived.
+    pub mean_ns: u64,
+    /// Mean time of a request until it was answered.
+    pub request_ns: u64,
 }
 
 /// Requests that nobody worked on until they were answered: long polls and subscriptions, or waits for

@@ -491,6 +491,10 @@ own_delay: OwnDelay | null,
  */
 never_rests?: NeverRests | null, 
 /**
+ * The peer that each request of a process calls many times.
+ */
+many_calls?: ManyCalls | null, 
+/**
  * Time that the threads waited for child processes which are not recorded themselves.
  */
 unrecorded_children_ns: number, 
@@ -952,6 +956,32 @@ kernel: Array<string>,
  * Functions of the program, innermost first; empty if not known.
  */
 user: Array<string>, };
+
+/**
+ * The requests of a process call the same peer ten times or more each, and that takes a tenth of their time at
+ * least.
+ */
+export type ManyCalls = { 
+/**
+ * Process that calls: `gunicorn (pid 12)`.
+ */
+process: string, 
+/**
+ * Whom it calls: `127.0.0.1:6379 (redis-server, pid 81)`.
+ */
+peer: string, 
+/**
+ * Calls for each request, on average.
+ */
+per_request: number, 
+/**
+ * Mean time of a call until its answer arrived.
+ */
+mean_ns: number, 
+/**
+ * Mean time of a request until it was answered.
+ */
+request_ns: number, };
 
 /**
  * How a stack differs.

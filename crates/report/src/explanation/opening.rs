@@ -98,8 +98,8 @@ pub fn leading(explanation: &Explanation, run: &Run) -> String {
             share(finding.wall_share),
             own_sleep(explanation)
         ),
-        None => match never_rests(explanation) {
-            Some(limit) => format!("{} {limit}", nothing(explanation)),
+        None => match never_rests(explanation).or_else(|| many_calls(explanation)) {
+            Some(instead) => format!("{} {instead}", nothing(explanation)),
             None => format!("{}{}", nothing(explanation), mostly(explanation)),
         },
     }
@@ -160,6 +160,22 @@ fn never_rests(explanation: &Explanation) -> Option<String> {
         one.comm,
         one.tid,
         share(one.busy_share)
+    ))
+}
+
+/// That each request makes many calls, which take long together though each may be short.
+fn many_calls(explanation: &Explanation) -> Option<String> {
+    let many = explanation.many_calls.as_ref()?;
+    let all_ns = (many.per_request * many.mean_ns as f64) as u64;
+    Some(format!(
+        "Each request of {} makes {:.0} calls to {} on average: these take {} ({} each) while a request \
+         takes {}, and CPU time is needed for each of them: fewer calls that ask for more would save both.",
+        many.process,
+        many.per_request,
+        many.peer,
+        duration(all_ns),
+        duration(many.mean_ns),
+        duration(many.request_ns)
     ))
 }
 
@@ -241,7 +257,8 @@ pub fn sums(explanation: &Explanation, run: &Run) -> String {
         share_of(explanation.unaccounted_ns, wall),
     );
     let first = leading(explanation, run);
-    let more = [unrecorded_children(explanation, CHILDREN), never_rests(explanation)];
+    let children = unrecorded_children(explanation, CHILDREN);
+    let more = [children, never_rests(explanation), many_calls(explanation)];
     let more = more.into_iter().flatten().filter(|sentence| !first.ends_with(sentence.as_str()));
     [sums].into_iter().chain(more).collect::<Vec<_>>().join(" ")
 }

@@ -1,12 +1,14 @@
 //! Calls to peers, as sockets show them: whom a program waits for that it does not record.
 
 mod called;
+mod many;
 mod of_a_client;
 mod of_requests;
 mod recorded;
 mod turns;
 
 use self::called::{called, is_long};
+pub(crate) use self::many::many_calls;
 use self::of_a_client::of_a_client;
 use self::of_requests::of_requests;
 use crate::case::Case;

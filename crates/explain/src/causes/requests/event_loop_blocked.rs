@@ -13,7 +13,9 @@
 //! socket and their first read, all read by a thread that goes from connection to connection; and what
 //! that thread did meanwhile: on a CPU, or asleep in which call. At least a quarter of the time of the
 //! slowest requests, and a twentieth of the recording. The time of the thread is claimed, each
-//! nanosecond once however many requests waited. What it waited for a disk, a lock or a CPU is left to
+//! nanosecond once however many requests waited. A sleep in epoll counts where the requests came on connections that
+//! the loop has read from before, with none in progress: it would be woken if it waited for them, so that is another
+//! epoll (execSync of Node.js). What it waited for a disk, a lock or a CPU is left to
 //! the causes of these.
 //!
 //! # Without whylag
@@ -63,9 +65,12 @@ fn examine(case: &Case) -> Verdict {
     let turn_ns = turns.as_ref().and_then(Histogram::max).map_or(busy_ns, |max| max.min(busy_ns));
     let (turn, busy) = (duration(turn_ns), duration(busy_ns));
     let main = held.main(case);
-    let title = format!(
-        "requests wait for {process}, whose event loop {main} for up to {turn} in one turn"
-    );
+    let told = match held.is_mostly_in_epoll() {
+        // What looks like the end of a turn is the start of the wait within it.
+        true => format!("for something else, up to {} until they are read", held.longest_wait()),
+        false => format!("for up to {turn} in one turn"),
+    };
+    let title = format!("requests wait for {process}, whose event loop {main} {told}");
     let mut claim = held.claim(title);
     claim.fix = Some(if held.on_cpu() >= 0.5 { COMPUTES } else { WAITS });
     let spans: usize = queue.busy.iter().map(|busy| busy.spans.len()).sum();
@@ -173,6 +178,26 @@ mod tests {
         assert!(claim.title.contains("waits in recvfrom"), "{}", claim.title);
         assert_eq!(claim.fix, Some(WAITS));
         assert_eq!(crate::explain(&run).findings[0].cause, "event-loop-blocked");
+    }
+
+    /// The loop sleeps in an epoll of its own (execSync of Node.js), unless all of these connections are new
+    /// ones, which it may have left alone.
+    #[test]
+    fn another_epoll_within_a_turn_keeps_a_loop_from_connections_that_it_has_read() {
+        let poll = Account::Blocked(Blocked::Poll);
+        let mut run = loop_that(Some(poll));
+        run.threads[0].accounts = [(USER, 2 * SECOND), (poll, SECOND)].into_iter().collect();
+        for asleep in &mut run.outliers {
+            asleep.syscall.as_mut().unwrap().call = Syscall::named("epoll_pwait").unwrap();
+        }
+        let claim = examine(&Case::new(&run)).unwrap();
+        let told = "waits in epoll_pwait for something else, up to 39.0 ms until they";
+        assert!(claim.title.contains(told), "{}", claim.title);
+        assert_eq!(claim.lost.get(poll), 20 * 39 * MS);
+        for message in run.messages.slow.iter_mut().chain(&mut run.messages.fast) {
+            message.at_socket.as_mut().unwrap().is_first = true;
+        }
+        assert!(examine(&Case::new(&run)).is_err());
     }
 
     /// Waits of the disk that are too short to be kept whole take three quarters of the turns.

@@ -9,7 +9,7 @@ use model::{Account, Accounts, MessageTime, Outlier, Run, ThreadAccounts, part_o
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::case::requests::{
-    Busy, Queue, did, intervals_by_thread, keeps_from_reading, kept, queues, waited_for_reader,
+    Busy, Queue, did, intervals_by_thread, is_in_epoll, kept, queues,
 };
 use crate::case::safepoints::is_stop;
 use crate::case::slowest::cost;
@@ -90,7 +90,7 @@ fn of_queue<'a>(case: &Case<'a>, queue: Queue<'a>) -> Result<HeldUp<'a>, Absent>
     }
     let program = queue.program.program;
     let slowest = cost(case.slowest(), |one| match one.message.program == program {
-        true => waited_for_reader(one),
+        true => queue.waited_for_reader(one),
         false => 0,
     });
     let of_all = queue.queued.sum() as f64 / queue.total.sum().max(1) as f64;
@@ -116,7 +116,7 @@ fn lost(case: &Case, queue: &Queue) -> Accounts {
         let unknown = busy.did.iter().filter(|time| time.account.is_none());
         let unknown = unknown.map(|time| time.ns).fold(0, u64::saturating_add);
         let waited = unknown - part_of(unknown, ran_ns(thread), not_kept_ns(thread, own));
-        for (account, ns) in busy.accounts(ran).iter() {
+        for (account, ns) in busy.accounts(ran, queue.polls_for_others).iter() {
             let ns = ns.saturating_sub(if account == ran { waited } else { 0 });
             let ns = ns.saturating_sub(theirs.get(account));
             lost.add(account, ns.min(thread.accounts.get(account)));
@@ -185,10 +185,16 @@ impl HeldUp<'_> {
         spans.map(|span| span.ns()).max().unwrap_or(0)
     }
 
+    /// The longest that a request waited to be read, of those that were kept.
+    pub(super) fn longest_wait(&self) -> String {
+        let waits = self.queue.waited.iter().map(|message| message.infrastructure_ns());
+        duration(waits.max().unwrap_or(0))
+    }
+
     /// `computes`, `waits in recvfrom`: what the readers did most.
     pub(super) fn main(&self, case: &Case) -> String {
         let did = self.queue.did();
-        match did.iter().find(|time| keeps_from_reading(time)) {
+        match did.iter().find(|time| self.queue.keeps_from_reading(time)) {
             None => "computes".to_owned(),
             Some(MessageTime { account: None, .. }) => match self.has_run(case) {
                 true => "computes".to_owned(),
@@ -200,6 +206,13 @@ impl HeldUp<'_> {
                 _ => "computes".to_owned(),
             },
         }
+    }
+
+    /// What kept the readers most is another epoll than that of their connections.
+    pub(super) fn is_mostly_in_epoll(&self) -> bool {
+        let did = self.queue.did();
+        let most = did.iter().find(|time| self.queue.keeps_from_reading(time));
+        most.is_some_and(is_in_epoll)
     }
 
     /// No interval was kept of that time of the readers: they were on a CPU for most of it, by what they were in

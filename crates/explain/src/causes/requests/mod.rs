@@ -9,3 +9,5 @@ mod refused;
 pub(crate) mod slow_peer;
 pub(crate) mod turn_taking;
 pub(crate) mod worker_pool_full;
+
+pub(crate) use self::calls::many_calls;
