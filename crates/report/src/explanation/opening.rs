@@ -144,9 +144,13 @@ fn mostly(explanation: &Explanation) -> String {
             format!("{} for {}{of}", account.describe(), share(*part))
         })
         .collect();
+    let jitter = match own_sleep(explanation).is_empty() {
+        true => "",
+        false => ": 'whylag jitter' measures how late timers fire",
+    };
     match words.is_empty() {
         true => String::new(),
-        false => format!(" The threads were {}.", words.join(", and ")),
+        false => format!(" The threads were {}{jitter}.", words.join(", and ")),
     }
 }
 

@@ -424,6 +424,23 @@ mod tests {
         RunBuilder::new().thread(10, 10, &[(RECEIVE, 3 * SECOND), (USER, SECOND)]).wait(sum)
     }
 
+    /// Of a peer that nobody records it is not known whether it works on a call that long.
+    #[test]
+    fn calls_as_long_as_an_event_may_take_to_come_have_a_doubt() {
+        let told = |ms: u64| {
+            let mut requests = Vec::new();
+            for n in 0..30 {
+                let mut one = request(1, 11, 100 * n, 0, 2 * ms);
+                one.at_socket.as_mut().unwrap().calls = vec![call(100 * n, ms)];
+                requests.push(one);
+            }
+            let run = RunBuilder::new().thread(11, 10, &[(POLL, 3 * SECOND), (USER, SECOND)]);
+            let claim = examine(&Case::new(&calls(served(run.build(), requests), 30, ms * MS)));
+            claim.unwrap().doubts.iter().any(|doubt| doubt.text.contains("long polls"))
+        };
+        assert!(told(1_500) && !told(900));
+    }
+
     /// 20 of its waits took as long as an acknowledgement is delayed, with a part still to be sent.
     #[test]
     fn the_peer_is_not_blamed_for_what_tcp_kept_from_it() {

@@ -54,6 +54,12 @@ pub fn callers(case: &Case, called: &Called) -> BTreeSet<u32> {
     kept(case.run).flat_map(|message| calls_of(message, program)).map(|(tid, _)| tid).collect()
 }
 
+/// The peer is recorded: what it does is known.
+pub fn is_recorded(case: &Case, called: &Called) -> bool {
+    let peer = called.service.peer.as_ref();
+    peer.is_some_and(|peer| case.run.threads.iter().any(|thread| thread.tgid == peer.tgid))
+}
+
 /// There is a call for every second request, or more.
 pub fn are_of_requests(case: &Case, called: &Called) -> bool {
     called.total.count() >= requests(case, called, MessageMetric::Total).count() / 2

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use model::{Account, Accounts, Blocked, ChainEnd, MessageMetric, part_of};
 
-use super::called::{self, Called, are_of_requests, callers, peer, requests, trigger};
+use super::called::{
+    self, Called, are_of_requests, callers, is_recorded, peer, requests, trigger,
+};
 use super::recorded::{are_worked_on, behind_senders};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
@@ -77,12 +79,6 @@ pub fn of_a_client(case: &Case, called: &Called) -> Option<Claim> {
         );
     }
     Some(claim)
-}
-
-/// What the peer does is known, and it does not work on the calls all the time.
-fn is_recorded(case: &Case, called: &Called) -> bool {
-    let peer = called.service.peer.as_ref();
-    peer.is_some_and(|peer| case.run.threads.iter().any(|thread| thread.tgid == peer.tgid))
 }
 
 fn is_broker(called: &Called) -> bool {

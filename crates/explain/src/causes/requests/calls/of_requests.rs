@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use model::{Accounts, Message, MessageMetric, RequestCost, Service, part_of};
 
 use super::called::{
-    Called, are_of_requests, callers, calls_of, known_part, peer, requests, trigger,
+    Called, are_of_requests, callers, calls_of, is_recorded, known_part, peer, requests, trigger,
 };
 use super::turns::{Limit, busy_ns, limit};
 use crate::case::Case;
@@ -97,8 +97,23 @@ pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
             requests_ns as f64 / limit.load_ns as f64
         ));
     }
+    if may_be_long_polls(case, called) {
+        claim.doubt(
+            0.7,
+            "a peer that holds requests open until there is something to tell (long polls) looks the same",
+        );
+    }
     trigger(case, called, &mut claim);
     Some(claim)
+}
+
+/// Nearly all calls are this long.
+const LONG_POLL_NS: u64 = 1_000_000_000;
+
+/// Each call is as long as an event may take to come, and what the peer does meanwhile is not known.
+fn may_be_long_polls(case: &Case, called: &Called) -> bool {
+    !is_recorded(case, called)
+        && called.total.quantile(0.05).is_some_and(|quick| quick >= LONG_POLL_NS)
 }
 
 /// `one call`, `2 calls`.
