@@ -90,21 +90,26 @@ pub fn write_summary(out: &mut dyn Write, run: &Run, style: &Style) -> io::Resul
 /// there are too few of it. Errors are standard errors of a share.
 fn write_running(out: &mut dyn Write, run: &Run, style: &Style) -> io::Result<()> {
     let mut parts = BTreeMap::<Option<Syscall>, u64>::new();
+    let (mut n, mut longest_ns) = (0u64, 1);
     let of_running = |path: &&PathSum| path.sampled && path.account == Account::Running;
     for path in run.sums.paths.iter().filter(of_running) {
         // A page fault is the program's own.
         let part = parts.entry(path.kernel.and(path.call)).or_default();
-        *part = part.saturating_add(path.count);
+        *part = part.saturating_add(path.ns);
+        n = n.saturating_add(path.count);
+        longest_ns = longest_ns.max(path.max_ns);
     }
-    let n = sum(parts.values().copied());
     if n < LEAST_SAMPLES {
         return Ok(());
     }
+    let all = sum(parts.values().copied());
+    // As many as there were if all had stood for as long as those that stand for most.
+    let alike = (all / longest_ns).clamp(1, n);
     let mut parts: Vec<_> = parts.into_iter().collect();
-    parts.sort_by_key(|(call, count)| (std::cmp::Reverse(*count), *call));
-    let words = parts.iter().take(RUNNING_PARTS).map(|(call, count)| {
-        let share = *count as f64 / n as f64;
-        let error = (share * (1.0 - share) / n as f64).sqrt();
+    parts.sort_by_key(|(call, ns)| (std::cmp::Reverse(*ns), *call));
+    let words = parts.iter().take(RUNNING_PARTS).map(|(call, ns)| {
+        let share = *ns as f64 / all as f64;
+        let error = (share * (1.0 - share) / alike as f64).sqrt();
         let what =
             call.map_or_else(|| "the program's own code".to_owned(), |call| call.to_string());
         format!("{:.1} ± {:.1} % {what}", share * 100.0, error * 100.0)

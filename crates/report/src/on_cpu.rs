@@ -10,7 +10,7 @@ use crate::{Style, text};
 /// Functions of a way that are shown, the innermost.
 const FRAMES: usize = 6;
 
-/// Writes each thread with the functions that it was in, those with most samples first; nothing if
+/// Writes each thread with the functions that it was in, those with most of its time first; nothing if
 /// there is none.
 pub(crate) fn write(out: &mut dyn Write, busy: &[OnCpu], style: &Style) -> io::Result<()> {
     if busy.is_empty() {
@@ -34,7 +34,7 @@ pub(crate) fn write(out: &mut dyn Write, busy: &[OnCpu], style: &Style) -> io::R
             if function.path.len() > FRAMES {
                 path.push("...");
             }
-            let share = share_of(function.samples, thread.samples);
+            let share = share_of(function.ns, thread.sampled_ns);
             let spread = count(function.samples.isqrt());
             let words =
                 format!("n = {} ± {spread}: {}", count(function.samples), path.join(" <- "));
@@ -56,6 +56,7 @@ mod tests {
         let function = |path: &[&str], samples| SampledFunction {
             path: path.iter().map(|name| (*name).to_owned()).collect(),
             samples,
+            ns: samples * 1_000_000,
         };
         let busy = OnCpu {
             tid: 81,
@@ -64,6 +65,7 @@ mod tests {
             on_cpu_ns: 1_980_000_000,
             wall_ns: 2_000_000_000,
             samples: 2_000,
+            sampled_ns: 2_000_000_000,
             functions: vec![
                 function(&["hash", "digest", "a", "b", "c", "d", "main"], 1_600),
                 function(&["copy", "digest"], 400),

@@ -27,6 +27,7 @@ mod named_locks;
 mod parking;
 pub(crate) mod purposes;
 pub(crate) mod requests;
+mod rings;
 pub(crate) mod run_queue;
 pub(crate) mod safepoints;
 pub(crate) mod scales;

@@ -5,13 +5,15 @@
 //! No word is the lock's. But whoever is woken has the turn, and wakes the next one when it has
 //! done: those that wait are those that wake, and such turns, one after the other, take up most of each
 //! wait (the recorder counts no other). Where one thread wakes all others (a pool that is given
-//! work), or each wakes one that had waited for work from outside, there is no lock.
+//! work), each wakes one that had waited for work from outside, or the next of a [pipeline](super::rings),
+//! there is no lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{Account, Blocked, ChainEnd, Context, Run, StackId, WaitSum};
 
 use crate::case::lock_word::LockWord;
+use crate::case::rings::outside_of_rings;
 use crate::case::safepoints::is_often_stopped;
 
 const FUTEX: Account = Account::Blocked(Blocked::Futex);
@@ -23,10 +25,6 @@ const MOSTLY: (u64, u64) = (2, 3);
 /// Of the waits on a word of the lock one in so many is ended by one that was woken itself, at least: two threads
 /// that let each other sleep until the next timer have no part in the lock of the others.
 const TAKES_PART: u64 = 3;
-/// Where one thread ends so large a part of the others' waits, and waits for a turn so seldom for each time
-/// that one of them does, it gives or takes work: threads that have a lock in turn queue for it themselves.
-const BY_ONE: (u64, u64) = (3, 4);
-const SELDOM: u64 = 4;
 /// Where threads of Go sleep. Its scheduler lets one that has found work wake another to look for
 /// more, in turn, with no lock in it.
 const GO: &str = "runtime.futex";
@@ -59,10 +57,10 @@ pub(super) fn parked(run: &Run) -> Parked {
         crews.into_iter().partition(|(_, crew)| crew.waiters.len() > 1);
     for (tgid, crew) in several {
         if !is_go(run, tgid) && !is_often_stopped(run, tgid) {
-            parked.note(&crew);
+            parked.note(run, &crew);
         }
     }
-    of_processes(run, lone).iter().for_each(|crew| parked.note(crew));
+    of_processes(run, lone).iter().for_each(|crew| parked.note(run, crew));
     parked
 }
 
@@ -110,7 +108,7 @@ impl<'a> Crew<'a> {
 
 impl Parked {
     /// Takes the crew's words for a lock, if those that wait are those that wake.
-    fn note(&mut self, crew: &Crew) {
+    fn note(&mut self, run: &Run, crew: &Crew) {
         let taking_turns = crew.wakers.intersection(&crew.waiters).count();
         if taking_turns < FEWEST.max(crew.waiters.len().div_ceil(2)) {
             return;
@@ -124,9 +122,11 @@ impl Parked {
             return;
         }
         let takes_part = |wait: &&WaitSum| wait.by_parked.saturating_mul(TAKES_PART) >= wait.count;
-        let turns: Vec<&WaitSum> = crew.waits.iter().copied().filter(takes_part).collect();
+        let mut turns: Vec<&WaitSum> = crew.waits.iter().copied().filter(takes_part).collect();
+        let outside = outside_of_rings(run, &turns);
+        turns.retain(|wait| !outside.contains(&wait.waiter_tid));
         let waiters: BTreeSet<u32> = turns.iter().map(|wait| wait.waiter_tid).collect();
-        if waiters.len() < FEWEST || is_served_by_one(&turns) {
+        if waiters.len() < FEWEST {
             return;
         }
         let parked = waiters.len() as u64;
@@ -138,28 +138,6 @@ impl Parked {
         }
         self.together.extend(by_process.into_values());
     }
-}
-
-/// One thread lets all others go on, and hardly ever queues with them: the one that empties a queue that is
-/// full, or fills one that is empty. Whoever has a lock for itself nearly all the time wakes others as well,
-/// but most of these find it taken again.
-fn is_served_by_one(turns: &[&WaitSum]) -> bool {
-    let mut ended = BTreeMap::<u32, u64>::new();
-    for wait in turns {
-        let by_it = ended.entry(wait.waker_tid).or_default();
-        *by_it = by_it.saturating_add(wait.count);
-    }
-    let Some((&one, &by_it)) = ended.iter().max_by_key(|(_, count)| **count) else { return false };
-    let others = turns.iter().filter(|wait| wait.waiter_tid != one);
-    let sum = |of: fn(&WaitSum) -> u64| {
-        others.clone().fold(0u64, |sum, wait| sum.saturating_add(of(wait)))
-    };
-    let (count, again) = (sum(|wait| wait.count), sum(|wait| wait.again));
-    let all = turns.iter().fold(0u64, |sum, wait| sum.saturating_add(wait.count));
-    let threads: BTreeSet<u32> = others.clone().map(|wait| wait.waiter_tid).collect();
-    by_it.saturating_mul(BY_ONE.1) >= count.saturating_mul(BY_ONE.0)
-        && (all - count).saturating_mul(SELDOM) <= count / (threads.len() as u64).max(1)
-        && again < count / 2
 }
 
 /// Waits on futex words on which one thread alone has waited, more than once.
@@ -302,21 +280,28 @@ mod tests {
         assert!(locks([own(1, 9), own(2, 9), own(3, 9), own(9, 1)]).is_empty());
     }
 
-    /// A queue that is full: its threads wait for the one that empties it, which has waited itself now and then.
+    /// Threads 1 to 3 are let go on by `wakers`, 10 times each, and that was kept.
+    fn kept_turns(wakers: [u32; 3]) -> Vec<LockWord> {
+        let mut run = RunBuilder::new();
+        for (tid, waker) in (1..4).zip(wakers) {
+            for n in 0..10 {
+                let mut kept = interval(tid, FUTEX, n * SECOND / 10, SECOND / 20, Some(waker));
+                (kept.tgid, kept.object) = (1, u64::from(tid) * 8);
+                run = run.kept(kept);
+            }
+        }
+        let sums = [own(1, 3), own(2, 1), own(3, 2)];
+        let run = sums.into_iter().fold(run, RunBuilder::wait);
+        lock_words(&run.build(), &Purposes::default())
+    }
+
+    /// A queue that is full: its threads wait for the one that empties it, which finds it empty now and then. Or
+    /// a pipeline.
     #[test]
-    fn threads_that_one_lets_go_on_have_none_unless_it_keeps_what_it_gave() {
-        let served = |again| {
-            let own = |waiter, waker, count| WaitSum {
-                count,
-                by_parked: count,
-                again,
-                ..own(waiter, waker)
-            };
-            let of_others = [own(9, 1, 10), own(4, 2, 10)];
-            locks([1, 2, 3].map(|tid| own(tid, 9, 100)).into_iter().chain(of_others))
-        };
-        assert!(served(0).is_empty());
-        assert_eq!(served(60).len(), 1);
+    fn threads_that_are_in_no_ring_have_none() {
+        assert_eq!(kept_turns([3, 1, 2]).len(), 1);
+        assert!(kept_turns([9, 9, 9]).is_empty());
+        assert!(kept_turns([9, 1, 2]).is_empty());
     }
 
     #[test]

@@ -48,27 +48,31 @@ fn of_thread(run: &Run, thread: &ThreadAccounts, paths: &[&PathSum]) -> OnCpu {
         on_cpu_ns: thread.accounts.sum_of(Account::is_running),
         wall_ns: thread.accounts.total(),
         samples: paths.iter().fold(0, |sum, path| path.count.saturating_add(sum)),
+        sampled_ns: paths.iter().fold(0, |sum, path| path.ns.saturating_add(sum)),
         functions: functions(run, paths),
     }
 }
 
-/// By the function that samples ended in, most first; each with the way there that most have.
+/// By the function that samples ended in, by what these stand for, most first; each with the way there that
+/// has most of it.
 fn functions(run: &Run, paths: &[&PathSum]) -> Vec<SampledFunction> {
-    let mut functions = BTreeMap::<String, BTreeMap<Vec<String>, u64>>::new();
+    let mut functions = BTreeMap::<String, BTreeMap<Vec<String>, (u64, u64)>>::new();
     for path in paths {
         let frames: Vec<String> = labels(run, path.kernel).chain(labels(run, path.user)).collect();
         let function = frames.first().cloned().unwrap_or_else(|| "no stack".to_owned());
         let ways = functions.entry(function.clone()).or_default();
         let way = if frames.is_empty() { vec![function] } else { frames };
-        let sum = ways.entry(way).or_default();
-        *sum = sum.saturating_add(path.count);
+        let (ns, samples) = ways.entry(way).or_default();
+        *ns = ns.saturating_add(path.ns);
+        *samples = samples.saturating_add(path.count);
     }
-    let of_one = |ways: BTreeMap<Vec<String>, u64>| SampledFunction {
-        samples: ways.values().fold(0, |sum, n| n.saturating_add(sum)),
-        path: ways.into_iter().max_by_key(|(_, n)| *n).map(|(way, _)| way).unwrap_or_default(),
+    let of_one = |ways: BTreeMap<Vec<String>, (u64, u64)>| SampledFunction {
+        samples: ways.values().fold(0, |sum, (_, samples)| samples.saturating_add(sum)),
+        ns: ways.values().fold(0, |sum, (ns, _)| ns.saturating_add(sum)),
+        path: ways.into_iter().max_by_key(|(_, sums)| *sums).map(|(way, _)| way).unwrap_or_default(),
     };
     let mut functions: Vec<SampledFunction> = functions.into_values().map(of_one).collect();
-    functions.sort_by_key(|function| Reverse(function.samples));
+    functions.sort_by_key(|function| Reverse(function.ns));
     functions.truncate(FUNCTIONS);
     functions
 }
@@ -123,6 +127,25 @@ mod tests {
         assert_eq!(asked.functions[0].path, ["seldom"]);
         let window = PartialRun::new(&run, &Question::Window(0, SECOND)).unwrap();
         assert!(crate::explain_part(&window).on_cpu.is_empty());
+    }
+
+    /// 200 samples of a millisecond, then 100 of ten.
+    #[test]
+    fn what_was_sampled_less_often_counts_as_much() {
+        let mut run = RunBuilder::new()
+            .thread(10, 10, &[(USER, 12 * SECOND / 10)])
+            .sampled_path(10, USER, &["early"], 200)
+            .sampled_path(10, USER, &["late"], 100)
+            .build();
+        for path in &mut run.sums.paths {
+            path.tid = 10;
+            path.ns *= if path.count == 100 { 10 } else { 1 };
+        }
+        let answer = crate::explain(&run);
+        let functions = &answer.on_cpu[0].functions;
+        let shown: Vec<_> = functions.iter().map(|f| (f.path[0].as_str(), f.samples)).collect();
+        assert_eq!(shown, [("late", 100), ("early", 200)]);
+        assert_eq!(functions[0].ns, answer.on_cpu[0].sampled_ns / 12 * 10);
     }
 
     #[test]

@@ -18,7 +18,10 @@ pub struct OnCpu {
     pub wall_ns: u64,
     /// Samples of it.
     pub samples: u64,
-    /// The functions with most samples, those first.
+    /// What they stand for: CPUs are sampled less often later in a recording. 0 in older answers.
+    #[serde(default)]
+    pub sampled_ns: u64,
+    /// The functions with most of that, those first.
     pub functions: Vec<SampledFunction>,
 }
 
@@ -30,4 +33,7 @@ pub struct SampledFunction {
     pub path: Vec<String>,
     /// Samples that ended in it; their standard deviation is the square root.
     pub samples: u64,
+    /// What these stand for.
+    #[serde(default)]
+    pub ns: u64,
 }

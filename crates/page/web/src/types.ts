@@ -1082,7 +1082,11 @@ wall_ns: number,
  */
 samples: number, 
 /**
- * The functions with most samples, those first.
+ * What they stand for: CPUs are sampled less often later in a recording. 0 in older answers.
+ */
+sampled_ns: number, 
+/**
+ * The functions with most of that, those first.
  */
 functions: Array<SampledFunction>, };
 
@@ -1627,7 +1631,11 @@ path: Array<string>,
 /**
  * Samples that ended in it; their standard deviation is the square root.
  */
-samples: number, };
+samples: number, 
+/**
+ * What these stand for.
+ */
+ns: number, };
 
 /**
  * The part of a run that was asked about, and what is known of it.

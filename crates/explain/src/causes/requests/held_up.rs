@@ -317,19 +317,22 @@ pub(super) fn in_words(time: &MessageTime, all: u64) -> String {
 fn stacks(case: &Case, tgid: u32) -> Vec<String> {
     let samples = case.run.sums.paths.iter().filter(|path| path.sampled && path.tgid == tgid);
     let samples: Vec<_> = samples.collect();
-    let all = samples.iter().map(|path| path.count).fold(0u64, u64::saturating_add);
-    let mut by_stack = BTreeMap::<Vec<String>, u64>::new();
+    let all = samples.iter().map(|path| path.ns).fold(0u64, u64::saturating_add);
+    let mut by_stack = BTreeMap::<Vec<String>, (u64, u64)>::new();
     for path in samples {
         let mut frames = case.labels(path.user);
         frames.truncate(FRAMES_SHOWN);
         if !frames.is_empty() {
-            *by_stack.entry(frames).or_default() += path.count;
+            let (ns, samples) = by_stack.entry(frames).or_default();
+            *ns = ns.saturating_add(path.ns);
+            *samples = samples.saturating_add(path.count);
         }
     }
-    let mut largest: Vec<_> = by_stack.into_iter().filter(|(_, n)| *n >= all / 20).collect();
-    largest.sort_by_key(|(_, n)| Reverse(*n));
-    let line = |(frames, n): (Vec<String>, u64)| {
-        format!("{} of {} in {}", count(n), counted(all, "sample"), frames.join(" <- "))
+    let mut largest: Vec<_> = by_stack.into_iter().filter(|(_, (ns, _))| *ns >= all / 20).collect();
+    largest.sort_by_key(|(_, sums)| Reverse(*sums));
+    let line = |(frames, (ns, n)): (Vec<String>, (u64, u64))| {
+        let part = percent(ns, all);
+        format!("{part} of its CPU time ({}) in {}", counted(n, "sample"), frames.join(" <- "))
     };
     largest.into_iter().take(STACKS_SHOWN).map(line).collect()
 }
