@@ -21,11 +21,25 @@ const IDLE_PART: u64 = 10;
 #[derive(Default)]
 pub struct Ran {
     pub own: u64,
+    /// Other processes that are recorded as well: children, or workers of the same server.
+    pub recorded: u64,
     pub other: u64,
     /// whylag itself: what recording costs stands elsewhere, and is no cause.
     pub recorder: u64,
     /// The idle task: the CPU was free and the thread was being brought onto it.
     pub idle: u64,
+}
+
+impl Ran {
+    /// Somebody but whylag was on the CPU.
+    fn by_others_and_own(&self) -> u64 {
+        self.own.saturating_add(self.recorded).saturating_add(self.other)
+    }
+
+    /// What is recorded waits for itself.
+    pub fn is_mostly_recorded(&self) -> bool {
+        self.own.saturating_add(self.recorded) >= self.other
+    }
 }
 
 /// Waiting for a CPU in a run.
@@ -50,7 +64,7 @@ impl Queue {
         };
         let unseen = case.run.sums.runners.is_empty() && case.run.header.sampled;
         let ran = who_ran(case);
-        let claimed_ns = if unseen { waited_ns } else { ran.own.saturating_add(ran.other) };
+        let claimed_ns = if unseen { waited_ns } else { ran.by_others_and_own() };
         if claimed_ns == 0 {
             return Err(Absent(format!(
                 "all waiting for a CPU together is {}, and no other thread was seen on the CPU \
@@ -99,17 +113,19 @@ fn who_ran(case: &Case) -> Ran {
             0 => &mut ran.idle,
             tgid if tgid == runner.tgid => &mut ran.own,
             tgid if tgid == case.run.header.recorder_pid => &mut ran.recorder,
+            tgid if case.process(tgid).is_some() => &mut ran.recorded,
             _ => &mut ran.other,
         };
         *part = part.saturating_add(runner.ns);
     }
     let mut sum = Ran::default();
     for (tgid, ran) in by_process {
-        let parts = [ran.own, ran.other, ran.recorder, ran.idle];
+        let parts = [ran.own, ran.recorded, ran.other, ran.recorder, ran.idle];
         let all = parts.into_iter().fold(0u64, u64::saturating_add);
         let waited = case.process(tgid).map_or(0, |of| of.sum_of(Account::is_runnable));
         let cut = |ns| part_of(ns, waited.min(all), all);
         sum.own = sum.own.saturating_add(cut(ran.own));
+        sum.recorded = sum.recorded.saturating_add(cut(ran.recorded));
         sum.other = sum.other.saturating_add(cut(ran.other));
         sum.recorder = sum.recorder.saturating_add(cut(ran.recorder));
         sum.idle = sum.idle.saturating_add(cut(ran.idle));

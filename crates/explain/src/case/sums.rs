@@ -294,13 +294,18 @@ impl<'a> Case<'a> {
     /// The process of which `thread` was seen on a CPU: by its own name where that is known, watched
     /// or not.
     pub fn runner_name(&self, tgid: u32, thread: &str) -> String {
+        match self.process_comm(tgid) {
+            Some(name) => self.whole().process_name(tgid, name),
+            None => format!("{thread} (a thread of pid {tgid})"),
+        }
+    }
+
+    /// The name of a process, recorded or seen beside.
+    pub fn process_comm(&self, tgid: u32) -> Option<&'a str> {
         let whole = self.whole();
         let process = whole.processes.iter().find(|process| process.tgid == tgid);
         let present = || whole.presences.iter().find(|one| one.tgid == tgid);
-        match process.map(|p| &p.comm).or_else(|| present().map(|one| &one.comm)) {
-            Some(name) => whole.process_name(tgid, name),
-            None => format!("{thread} (a thread of pid {tgid})"),
-        }
+        process.map(|p| p.comm.as_str()).or_else(|| present().map(|one| one.comm.as_str()))
     }
 
     /// Watched threads with time in the accounts that `which` accepts.

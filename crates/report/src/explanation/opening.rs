@@ -15,6 +15,12 @@ const ASLEEP: f64 = 0.5;
 const LARGE: f64 = 0.1;
 const LARGEST_SHOWN: usize = 2;
 
+/// Less of the wall time is little.
+const LITTLE: f64 = 0.01;
+
+/// From this part of the wall time on it is said first that the threads waited for work.
+const IDLE: f64 = 0.5;
+
 /// From this part of the time of the slowest requests on the opening names a cause by it.
 pub(super) const LEAST_OF_REQUESTS: f64 = 0.1;
 
@@ -112,6 +118,10 @@ fn nothing(explanation: &Explanation) -> String {
         _ if explanation.lost_ns == 0 => {
             format!("No time was lost in {place}: there is nothing to explain.")
         }
+        0 if (explanation.lost_ns as f64) < LITTLE * explanation.wall_ns as f64 => format!(
+            "Little time was lost in {place}, {} of the wall time, and no known cause explains it.",
+            share_of(explanation.lost_ns, explanation.wall_ns)
+        ),
         0 => format!("No known cause explains the time lost in {place}."),
         unseen => format!(
             "No cause that was looked for explains the time lost in {place}; {} not looked at.",
@@ -134,22 +144,29 @@ fn own_sleep(explanation: &Explanation) -> String {
 }
 
 /// Where most of the wall time went instead: a program may be slow because it computes, or sleeps by itself.
+/// Threads that wait for something to do are no reason, so these are told as such.
 fn mostly(explanation: &Explanation) -> String {
     let accounts = explanation.accounts.iter();
     let largest = accounts.filter(|(_, _, part)| *part >= LARGE).take(LARGEST_SHOWN);
+    let is_idle = explanation.idle_ns as f64 >= IDLE * explanation.wall_ns as f64;
     let words: Vec<String> = largest
         .enumerate()
         .map(|(n, (account, _, part))| {
-            let of = if n == 0 { " of the wall time" } else { "" };
+            let of = if n == 0 && !is_idle { " of the wall time" } else { "" };
             format!("{} for {}{of}", account.describe(), share(*part))
         })
         .collect();
     let jitter = match own_sleep(explanation).is_empty() {
         true => "",
-        false => ": 'whylag jitter' measures how late timers fire",
+        false => " ('whylag jitter' measures how late timers fire)",
     };
     match words.is_empty() {
         true => String::new(),
+        false if is_idle => format!(
+            " {} of the wall time counts as waiting for work: the threads were {}{jitter}.",
+            share_of(explanation.idle_ns, explanation.wall_ns),
+            words.join(", and ")
+        ),
         false => format!(" The threads were {}{jitter}.", words.join(", and ")),
     }
 }

@@ -22,14 +22,14 @@
 //!
 //! kernel/sched/fair.c; Documentation/scheduler/sched-stats.rst (what /proc/PID/schedstat says).
 
+mod runners;
 mod short_lived;
 
-use std::collections::BTreeMap;
-
 use model::{
-    Account, Accounts, BoundThreads, ChainEnd, OutlierKind, RecorderPart, RunnerSum, part_of,
+    Account, Accounts, BoundThreads, ChainEnd, OutlierKind, RecorderPart, part_of,
 };
 
+use self::runners::largest;
 use self::short_lived::ShortLived;
 use crate::case::in_words::in_words;
 use crate::case::run_queue::{Queue, Ran};
@@ -85,20 +85,6 @@ const FIX_BOUND: &str = "These threads may run on some of the CPUs only: run no 
 /// Runners worth a line.
 const RUNNERS_SHOWN: usize = 3;
 
-/// A process that ran while threads waited for its CPU.
-struct Runner<'a> {
-    tgid: u32,
-    /// One of its threads.
-    thread: &'a str,
-    ns: u64,
-}
-
-impl Runner<'_> {
-    fn name(&self, case: &Case) -> String {
-        case.runner_name(self.tgid, self.thread)
-    }
-}
-
 fn examine(case: &Case) -> Verdict {
     let queue = Queue::of(case)?;
     let mut lost: Accounts = case
@@ -128,8 +114,9 @@ fn examine(case: &Case) -> Verdict {
     if !queue.unseen {
         claim.trigger(format!(
             "on the CPU meanwhile: threads of the same process for {} of the waiting, other \
-             processes for {}",
+             processes that are recorded for {}, others for {}",
             duration(queue.ran.own),
+            duration(queue.ran.recorded),
             duration(queue.ran.other)
         ));
     }
@@ -146,7 +133,7 @@ fn examine(case: &Case) -> Verdict {
     } else if case.bound(queue.process).is_some() {
         claim.fix = Some(FIX_BOUND);
     } else if !queue.unseen && short_lived.is_none() {
-        claim.fix = Some(if queue.ran.own >= queue.ran.other { FIX_OWN } else { FIX_OTHERS });
+        claim.fix = Some(if queue.ran.is_mostly_recorded() { FIX_OWN } else { FIX_OTHERS });
     }
     claim.of_placement = queue.is_of_placement(case);
     if queue.unseen {
@@ -157,8 +144,9 @@ fn examine(case: &Case) -> Verdict {
 
 /// Many others ran, and none for half of the waiting.
 fn has_no_main_runner(case: &Case, queue: &Queue) -> bool {
-    let main_ns = largest(case, |_| true).first().map_or(0, |runner| runner.ns);
-    queue.ran.other > queue.ran.own && main_ns < queue.ran.other / 2
+    let main_ns = largest(case, |_| true).iter().map(|runner| runner.most_ns).max().unwrap_or(0);
+    let beside = queue.ran.recorded.saturating_add(queue.ran.other);
+    beside > queue.ran.own && main_ns < beside / 2
 }
 
 fn evidence(case: &Case, queue: &Queue, claim: &mut Claim) {
@@ -239,23 +227,6 @@ fn rule_out(case: &Case, ran: &Ran, claim: &mut Claim) {
     );
 }
 
-/// Runners that `which` accepts, without the idle task and whylag, by process, the largest first.
-fn largest<'a>(case: &Case<'a>, which: fn(&RunnerSum) -> bool) -> Vec<Runner<'a>> {
-    let mut runners = BTreeMap::<u32, Runner<'a>>::new();
-    let nobody = [0, case.run.header.recorder_pid];
-    for sum in case.run.sums.runners.iter().filter(|r| !nobody.contains(&r.runner_tgid)) {
-        if !which(sum) {
-            continue;
-        }
-        let new = Runner { tgid: sum.runner_tgid, thread: &sum.runner_comm, ns: 0 };
-        let runner = runners.entry(sum.runner_tgid).or_insert(new);
-        runner.ns = runner.ns.saturating_add(sum.ns);
-    }
-    let mut runners: Vec<_> = runners.into_values().collect();
-    runners.sort_by_key(|runner| std::cmp::Reverse(runner.ns));
-    runners
-}
-
 /// Threads running or ready to run, on average over the recording; of one process, or of all.
 fn runnable(case: &Case, process: Option<u32>) -> f64 {
     let wants_cpu = |account: Account| account.is_running() || account.is_runnable();
@@ -330,23 +301,29 @@ fn title(case: &Case, queue: &Queue) -> String {
     if queue.unseen {
         return format!("{name} waits for a CPU; who had it is not known");
     }
-    if queue.ran.own >= queue.ran.other {
+    if queue.ran.own >= queue.ran.recorded.saturating_add(queue.ran.other) {
         return title_of_own(case, queue.process);
     }
-    let others = largest(case, |runner| runner.runner_tgid != runner.tgid);
+    let is_recorded = queue.ran.is_mostly_recorded();
+    let others = largest(case, |runner| {
+        runner.runner_tgid != runner.tgid
+            && case.process(runner.runner_tgid).is_some() == is_recorded
+    });
     let Some(other) = others.first() else {
         return format!("{name} waits for a CPU while another process runs");
     };
-    if case.run.comm(queue.process) == case.run.comm(other.tgid) {
-        let comm = case.run.comm(other.tgid);
+    let comm = case.run.comm(queue.process);
+    if comm == other.comm {
         // Of many short ones the one in front may be the one that another waits for.
-        let pids = match queue.process == other.tgid {
-            true => format!("pid {} and others", other.tgid),
-            false => format!("pid {} and {}", queue.process, other.tgid),
+        let mut rest = other.tgids.iter().filter(|tgid| **tgid != queue.process);
+        let pids = match (rest.next(), rest.next()) {
+            (Some(only), None) => format!("pid {} and {only}", queue.process),
+            _ => format!("pid {} and others", queue.process),
         };
         return format!("processes of {comm} ({pids}) wait for each other's CPU");
     }
-    format!("{name} waits for a CPU while {} runs", other.name(case))
+    let runs = if other.tgids.len() == 1 { "runs" } else { "run" };
+    format!("{name} waits for a CPU while {} {runs}", other.name(case))
 }
 
 #[cfg(test)]

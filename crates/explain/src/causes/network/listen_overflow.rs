@@ -28,9 +28,10 @@ use model::{Account, Accounts, Blocked, OutlierKind, QueueSecond, RecorderPart, 
 use crate::case::Case;
 use crate::case::cut_waits::{cut_in_words, cut_waits};
 use crate::case::in_words::in_words;
+use crate::case::lost::{Class, class};
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
-use crate::text::{count, counted, duration, mean};
+use crate::text::{count, counted, duration, mean, percent};
 
 pub const CAUSE: Cause = Cause {
     id: ids::LISTEN_OVERFLOW,
@@ -45,6 +46,11 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
+/// Where there was time to accept them.
+const FIX_LIMIT: &str = "Look for a limit at which the server stops accepting (HAProxy: maxconn; memcached: -c; \
+                         nginx: worker_connections; the file descriptors of the process): raise it, or \
+                         serve connections sooner. A larger backlog lets more of them wait.";
+
 const CONNECT: Account = Account::Blocked(Blocked::SocketConnect);
 /// Below that no SYN was sent again: the first retry comes after 1 s (which one 8th may be off).
 const RETRIED_NS: u64 = 800_000_000;
@@ -58,6 +64,7 @@ const WORTH: u64 = 100;
 /// A listening socket over the run.
 #[derive(Default)]
 struct Listener {
+    tgid: u32,
     largest: u64,
     limit: u64,
     drops: u64,
@@ -100,7 +107,16 @@ fn examine(case: &Case) -> Verdict {
         format!("{} for {} that were accepted", counted(drops, "drop"), count(accepted)),
         "drops of the socket, and calls of accept",
     );
+    let idle = full.and_then(|(_, listener)| idle_share(case, listener.tgid));
+    claim.fix = idle.as_ref().map(|_| FIX_LIMIT);
     second_tries(case, (waits, waited), &mut claim);
+    claim.trigger(match idle {
+        Some(idle) => format!(
+            "meanwhile the process that accepts waited for work for {idle} of its time: it leaves \
+             connections alone on purpose, or is not told of them"
+        ),
+        None => "connections come faster than they are accepted".to_owned(),
+    });
     claim.saw(counted(overflows, "overflow"), "ListenOverflows of the network namespace");
     claim.saw_if(
         cut_in_words(cut.iter().copied()),
@@ -129,7 +145,6 @@ fn second_tries(case: &Case, (waits, waited): (u64, u64), claim: &mut Claim) {
             mean(waited, waits)
         ));
     } else {
-        claim.trigger("connections come faster than they are accepted".to_owned());
         claim.doubt(
             0.9,
             match case.accounts.get(CONNECT) {
@@ -158,6 +173,13 @@ fn say_what_was_full(full: Option<(&String, &Listener)>, claim: &mut Claim) {
     }
 }
 
+/// The part of its time in which a process waited for work, if that is most of it.
+fn idle_share(case: &Case, tgid: u32) -> Option<String> {
+    let accounts = case.process(tgid)?;
+    let idle = accounts.sum_of(|account| class(account) == Class::Idle);
+    (idle > accounts.total() / 2).then(|| percent(idle, accounts.total()))
+}
+
 /// Calls of accept, those in vain included.
 fn accepted(case: &Case) -> u64 {
     ["accept", "accept4"].iter().fold(0, |sum, name| case.calls(name).0.saturating_add(sum))
@@ -170,6 +192,7 @@ fn listeners(case: &Case) -> BTreeMap<String, Listener> {
     for second in case.run.sockets.queues.iter().filter(listening) {
         let name = format!("{} of {}", second.socket, case.process_name(second.socket.tgid));
         let listener = listeners.entry(name).or_default();
+        listener.tgid = second.socket.tgid;
         listener.largest = listener.largest.max(second.receive.max);
         listener.limit = second.receive.limit;
         listener.drops += second.drops;
@@ -202,6 +225,23 @@ mod tests {
         let claim = examine(&Case::new(&run)).unwrap();
         assert_eq!((claim.lost.get(CONNECT), claim.waits, claim.dropped), (2 * SECOND, 1, 7));
         assert!(claim.doubts.is_empty() && claim.takes_idle);
+    }
+
+    /// A limit of connections (maxconn): the server has time, and does not accept.
+    #[test]
+    fn a_server_that_has_time_and_does_not_accept_has_a_limit() {
+        let told = |busy: u64| {
+            let poll = Account::Blocked(Blocked::Poll);
+            let run = RunBuilder::new().thread(10, 10, &[(USER, busy), (poll, SECOND)]);
+            let run = run.queue(queue(SocketKind::TcpListening, 2, 1, 7)).build();
+            let claim = examine(&Case::new(&run)).unwrap();
+            (claim.fix, claim.chain.last().unwrap().text.clone())
+        };
+        let (fix, text) = told(SECOND / 10);
+        assert_eq!(fix, Some(FIX_LIMIT));
+        assert!(text.contains("waited for work for 91 %"), "{text}");
+        let (fix, text) = told(2 * SECOND);
+        assert_eq!((fix, text.as_str()), (None, "connections come faster than they are accepted"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::cause::Absent;
-use model::{Metric, RecorderPart};
+use model::{Metric, RecorderPart, RunnerSum};
 
 use crate::testing::{RunBuilder, SECOND, USER, presence, runner};
 
@@ -46,6 +46,27 @@ fn processes_of_one_program_are_not_two_programs() {
     run.processes.iter_mut().for_each(|process| process.comm = "epollsrv".into());
     let title = examine(&Case::new(&run)).unwrap().title;
     assert_eq!(title, "processes of epollsrv (pid 10 and 20) wait for each other's CPU");
+}
+
+/// A build beside a server: each of its processes has little of it.
+#[test]
+fn processes_of_one_name_are_told_together_and_those_recorded_are_no_others() {
+    let mut run = RunBuilder::new().thread(10, 10, &[(USER, SECOND), (PREEMPTED, 4 * SECOND)]);
+    for tgid in 100..112 {
+        run = run.runner(runner(10, tgid, 30, SECOND / 4)).present(presence(tgid, "rustc", 0, 9));
+    }
+    let run = run.runner(runner(10, 66, 30, SECOND / 2)).present(presence(66, "cron", 0, 9));
+    let claim = examine(&Case::new(&run.build())).unwrap();
+    assert!(claim.title.ends_with("waits for a CPU while 12 processes named rustc run"));
+    assert_eq!(claim.fix, Some(FIX_OTHERS));
+    let mut run = RunBuilder::new().thread(10, 10, &[(USER, SECOND), (PREEMPTED, 4 * SECOND)]);
+    for tgid in 100..104 {
+        run = run.thread(tgid, tgid, &[(USER, SECOND)]).runner(runner(10, tgid, 30, 9 * SECOND / 10));
+    }
+    let claim = examine(&Case::new(&run.build())).unwrap();
+    assert_eq!(claim.fix, Some(FIX_OWN));
+    let told = "other processes that are recorded for 3.60 s, others for 0 ns";
+    assert!(claim.chain.iter().any(|link| link.text.contains(told)), "{:?}", claim.chain);
 }
 
 #[test]
