@@ -19,6 +19,7 @@ pub(crate) mod held_sends;
 pub(crate) mod in_words;
 pub(crate) mod kernel_paths;
 pub(crate) mod lock_word;
+mod loop_sleeps;
 pub(crate) mod looks;
 pub(crate) mod lost;
 mod lost_part;

@@ -11,7 +11,8 @@ use model::{
 };
 
 use crate::case::lost::{Class, class};
-use crate::case::spans::{Span, union};
+use crate::case::loop_sleeps::loop_sleeps;
+use crate::case::spans::{Span, union, within_all};
 use crate::messages::{intervals, time_within};
 
 /// A port or path of which requests waited to be read.
@@ -34,6 +35,8 @@ pub(crate) struct Queue<'a> {
     pub is_loop: bool,
     /// The sleeps of the loop in epoll, while requests waited, were not for these.
     pub polls_for_others: bool,
+    /// Times in which a loop slept for one of several that it had read, by thread.
+    pub sleeps: BTreeMap<u32, Vec<Span>>,
 }
 
 /// A thread while requests waited that it read afterwards.
@@ -78,7 +81,13 @@ impl Queue<'_> {
         let queued = one.parts.iter().filter(|part| part.segment.kind == SegmentKind::ToLogic);
         let times = queued.flat_map(|part| &part.time);
         let times = times.filter(|time| is_claimable(time, self.polls_for_others));
-        times.map(|time| time.ns).fold(0, u64::saturating_add)
+        times.map(|time| time.ns).fold(self.slept_beside(&one.message), u64::saturating_add)
+    }
+
+    /// What one of its requests was in the hand of a loop that slept for this or another one.
+    pub(crate) fn slept_beside(&self, message: &Message) -> u64 {
+        let worked = Span { from_ns: message.logic_start_ns, to_ns: message.end_ns };
+        self.sleeps.get(&message.tid).map_or(0, |sleeps| within_all(worked, sleeps))
     }
 
     /// All threads together, the largest first.
@@ -153,19 +162,23 @@ fn queue<'a>(
         let span = Span { from_ns: message.t0_ns, to_ns: message.logic_start_ns };
         spans.entry(message.tid).or_default().push(span);
     }
+    let is_loop = reads_in_turn(run, program.tgid, &kept);
+    let sleeps = if is_loop { loop_sleeps(&kept, by_thread) } else { BTreeMap::new() };
+    for (tid, sleeps) in &sleeps {
+        spans.entry(*tid).or_default().extend(sleeps);
+    }
     let busy = |(tid, spans): (&u32, &Vec<Span>)| {
         let spans = union(spans);
         let own = by_thread.get(tid).map_or(&[][..], Vec::as_slice);
         Busy { tid: *tid, did: did(run, &spans, own), spans }
     };
     let mut busy: Vec<Busy> = spans.iter().map(busy).collect();
-    let is_loop = reads_in_turn(run, program.tgid, &kept);
     let polls_for_others = is_loop && wait_idle_connections(&waited, &kept);
     busy.sort_by_key(|busy| {
         std::cmp::Reverse(busy.accounts(Account::User, polls_for_others).total())
     });
     let histogram = |metric| run.messages.histogram(program.program, flow.flow, metric);
-    (!waited.is_empty()).then(|| Queue {
+    (!waited.is_empty() || !sleeps.is_empty()).then(|| Queue {
         program,
         flow,
         queued: histogram(MessageMetric::Infrastructure),
@@ -176,6 +189,7 @@ fn queue<'a>(
         busy,
         is_loop,
         polls_for_others,
+        sleeps,
     })
 }
 

@@ -33,7 +33,7 @@ use model::{Histogram, Metric, RecorderPart};
 
 use super::held_up::held_up;
 use crate::case::Case;
-use crate::case::requests::Busy;
+use crate::case::requests::{Busy, kept};
 use crate::cause::{Cause, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{counted, duration, quantiles};
@@ -74,13 +74,26 @@ fn examine(case: &Case) -> Verdict {
     let mut claim = held.claim(title);
     claim.fix = Some(if held.on_cpu() >= 0.5 { COMPUTES } else { WAITS });
     let spans: usize = queue.busy.iter().map(|busy| busy.spans.len()).sum();
-    claim.mechanism(format!(
-        "{} came while the loop was at something else, and waited {} in their sockets: {}, the longest \
-         {busy}",
-        counted(queue.waited.len() as u64, "request"),
-        duration(queue.waited_ns()),
-        counted(spans as u64, "such time")
-    ));
+    if !queue.waited.is_empty() {
+        claim.mechanism(format!(
+            "{} came while the loop was at something else, and waited {} in their sockets: {}, the \
+             longest {busy}",
+            counted(queue.waited.len() as u64, "request"),
+            duration(queue.waited_ns()),
+            counted(spans as u64, "such time")
+        ));
+    }
+    let beside = kept(case.run).filter(|message| queue.slept_beside(message) > 0);
+    let (n, ns) = beside.fold((0u64, 0u64), |(n, ns), message| {
+        (n + 1, ns.saturating_add(queue.slept_beside(message)))
+    });
+    if n > 0 {
+        claim.mechanism(format!(
+            "{} had been read, and waited {} while the loop slept in a call for one of several",
+            counted(n, "request"),
+            duration(ns)
+        ));
+    }
     claim.trigger(format!("meanwhile {} {}", readers(case, &held.queue.busy), held.did()));
     held.evidence(case, &mut claim);
     claim.saw_if(
@@ -198,6 +211,48 @@ mod tests {
             message.at_socket.as_mut().unwrap().is_first = true;
         }
         assert!(examine(&Case::new(&run)).is_err());
+    }
+
+    /// All of three connections are read at once (Tornado); then the loop waits for a child process.
+    #[test]
+    fn a_call_that_a_loop_waits_in_for_one_holds_up_the_others_that_it_has_read() {
+        let run = |account, together: u64| {
+            let mut run =
+                RunBuilder::new().thread(11, 10, &[(USER, SECOND), (account, 2 * SECOND)]);
+            let mut all = Vec::new();
+            for n in 0..20u64 {
+                run = run.kept(interval(11, account, (100 * n + 5) * MS, 60 * MS, None));
+                all.extend((1..=together).map(|link| request(link, 11, 100 * n + link, 0, 80)));
+                all.push(request(9, 11, 100 * n + 90, 0, 1));
+            }
+            served(run.build(), all)
+        };
+        let child = Account::Blocked(Blocked::ChildWait);
+        let several = run(child, 3);
+        let claim = examine(&Case::new(&several)).unwrap();
+        assert_eq!(claim.lost.get(child), 20 * 60 * MS);
+        assert!(claim.chain[0].text.starts_with("60 requests had been read, and waited 3.60 s"));
+        assert!(claim.requests.unwrap().slowest.share() > 0.7);
+        assert_eq!(crate::explain(&several).findings[0].cause, "event-loop-blocked");
+        assert!(examine(&Case::new(&run(child, 1))).is_err(), "nobody else waits");
+        let futex = Account::Blocked(Blocked::Futex);
+        assert!(examine(&Case::new(&run(futex, 3))).is_err(), "a scheduler's own wait");
+    }
+
+    /// Most requests are not kept: the part of all that waited is that of the time.
+    #[test]
+    fn turns_that_only_requests_that_were_not_kept_met_count_as_well() {
+        let mut run = loop_that(None);
+        let few: Vec<Message> = requests().into_iter().filter(|m| m.t0_ns < SECOND / 4).collect();
+        let kept = few.len();
+        run = served(run, few);
+        for second in &mut run.messages.seconds {
+            let values = second.histogram.clone();
+            (0..19).for_each(|_| second.histogram.merge(&values));
+        }
+        let claim = examine(&Case::new(&run)).unwrap();
+        assert!(kept < 12 && claim.lost.get(USER) > 4 * 39 * MS, "{:?}", claim.lost);
+        assert!(claim.lost.get(USER) <= 2 * SECOND);
     }
 
     /// Waits of the disk that are too short to be kept whole take three quarters of the turns.

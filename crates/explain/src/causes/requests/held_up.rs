@@ -2,14 +2,14 @@
 //! event loop that is blocked and a pool whose workers are all busy have in common.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Account, Accounts, MessageTime, Outlier, Run, ThreadAccounts, part_of};
+use model::{Account, Accounts, Message, MessageTime, Outlier, Run, ThreadAccounts, part_of};
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
 use crate::case::requests::{
-    Busy, Queue, did, intervals_by_thread, is_in_epoll, kept, queues,
+    Busy, Queue, did, intervals_by_thread, is_in_epoll, kept, load_ns, queues,
 };
 use crate::case::safepoints::is_stop;
 use crate::case::slowest::cost;
@@ -95,7 +95,41 @@ fn of_queue<'a>(case: &Case<'a>, queue: Queue<'a>) -> Result<HeldUp<'a>, Absent>
     });
     let of_all = queue.queued.sum() as f64 / queue.total.sum().max(1) as f64;
     let of_all = of_all * lost.total() as f64 / whole.max(1) as f64;
+    let of_all = of_all.max(slept_beside(case, &queue));
+    let lost = of_all_turns(case, &queue, lost, whole);
     Ok(HeldUp { queue, lost, cost: OfRequests { slowest, of_all } })
+}
+
+/// The part of the time of the requests that were kept in which their loop slept with several in hand.
+fn slept_beside(case: &Case, queue: &Queue) -> f64 {
+    let is_of_it = |m: &&Message| (m.program, m.flow) == (queue.program.program, queue.flow.flow);
+    let (slept, all) = kept(case.run).filter(is_of_it).fold((0u64, 0u64), |(slept, all), m| {
+        (slept.saturating_add(queue.slept_beside(m)), all.saturating_add(m.total_ns()))
+    });
+    slept as f64 / all.max(1) as f64
+}
+
+/// Most requests of a busy port are not kept, and what a loop did while these waited is in no span. Whoever
+/// comes at no special time finds it at something else as often as it is: the part of all requests that waited
+/// is that of the time in which there were any (PASTA; requests that come together count as often as they are,
+/// so the thread's own time in the account is the most).
+fn of_all_turns(case: &Case, queue: &Queue, lost: Accounts, whole_ns: u64) -> Accounts {
+    let threshold = case.run.header.threshold_ns.max(1);
+    let waited: u64 =
+        queue.queued.ranges().filter(|(from, _, _)| *from >= threshold).map(|(_, _, n)| n).sum();
+    if !queue.is_loop || waited <= queue.waited.len() as u64 {
+        return lost;
+    }
+    let is_of_it = |m: &&Message| (m.program, m.flow) == (queue.program.program, queue.flow.flow);
+    let load = load_ns(case.run, is_of_it, 0).min(case.run.length_ns());
+    let busy_ns = part_of(load, waited, queue.queued.count());
+    let tids: BTreeSet<u32> = queue.busy.iter().map(|busy| busy.tid).collect();
+    let threads = case.run.threads.iter().filter(|thread| tids.contains(&thread.tid));
+    let mut most = Accounts::new();
+    threads.for_each(|thread| most.merge(&thread.accounts));
+    let all_ns = busy_ns.saturating_mul(tids.len() as u64);
+    let of_all = |(account, ns)| (account, part_of(ns, all_ns.max(whole_ns), whole_ns));
+    lost.iter().map(of_all).map(|(account, ns)| (account, ns.min(most.get(account)))).collect()
 }
 
 /// What kept the readers from reading. What they were held up for themselves, a disk or a lock, has a
