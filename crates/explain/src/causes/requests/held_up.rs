@@ -109,17 +109,19 @@ fn slept_beside(case: &Case, queue: &Queue) -> f64 {
     slept as f64 / all.max(1) as f64
 }
 
+/// How many requests waited to be read by a loop, if these are more than were kept.
+fn waited_of_all(run: &Run, queue: &Queue) -> Option<u64> {
+    let long = queue.queued.ranges().filter(|(from, _, _)| *from >= run.header.threshold_ns.max(1));
+    let waited = long.map(|(_, _, n)| n).sum();
+    (queue.is_loop && waited > queue.waited.len() as u64).then_some(waited)
+}
+
 /// Most requests of a busy port are not kept, and what a loop did while these waited is in no span. Whoever
 /// comes at no special time finds it at something else as often as it is: the part of all requests that waited
 /// is that of the time in which there were any (PASTA; requests that come together count as often as they are,
 /// so the thread's own time in the account is the most).
 fn of_all_turns(case: &Case, queue: &Queue, lost: Accounts, whole_ns: u64) -> Accounts {
-    let threshold = case.run.header.threshold_ns.max(1);
-    let waited: u64 =
-        queue.queued.ranges().filter(|(from, _, _)| *from >= threshold).map(|(_, _, n)| n).sum();
-    if !queue.is_loop || waited <= queue.waited.len() as u64 {
-        return lost;
-    }
+    let Some(waited) = waited_of_all(case.run, queue) else { return lost };
     let is_of_it = |m: &&Message| (m.program, m.flow) == (queue.program.program, queue.flow.flow);
     let load = load_ns(case.run, is_of_it, 0).min(case.run.length_ns());
     let busy_ns = part_of(load, waited, queue.queued.count());
@@ -128,8 +130,17 @@ fn of_all_turns(case: &Case, queue: &Queue, lost: Accounts, whole_ns: u64) -> Ac
     let mut most = Accounts::new();
     threads.for_each(|thread| most.merge(&thread.accounts));
     let all_ns = busy_ns.saturating_mul(tids.len() as u64);
-    let of_all = |(account, ns)| (account, part_of(ns, all_ns.max(whole_ns), whole_ns));
-    lost.iter().map(of_all).map(|(account, ns)| (account, ns.min(most.get(account)))).collect()
+    let scale = (all_ns as f64 / whole_ns.max(1) as f64).max(1.0);
+    let of_all = |ns: u64| (ns as f64 * scale) as u64;
+    let is_work = |account| class(account) == Class::Work;
+    let (ran, could_run) = (of_all(lost.sum_of(is_work)), most.sum_of(is_work));
+    // A loop that runs does so in many accounts, of which the spans of a few requests show one.
+    let ran = most.iter().filter(|(account, _)| is_work(*account)).map(|(account, ns)| {
+        (account, part_of(ran.min(could_run), ns, could_run))
+    });
+    let slept = lost.iter().filter(|(account, _)| !is_work(*account));
+    let slept = slept.map(|(account, ns)| (account, of_all(ns).min(most.get(account))));
+    ran.chain(slept).collect()
 }
 
 /// What kept the readers from reading. What they were held up for themselves, a disk or a lock, has a
@@ -297,6 +308,19 @@ impl HeldUp<'_> {
                 count(self.most_at_once())
             ),
             "slow requests and the control group",
+        );
+        claim.saw_if(
+            waited_of_all(case.run, queue).map(|waited| {
+                let all = queue.queued.count();
+                format!(
+                    "{} of all {} waited to be read ({}): for that part of the time in which there \
+                     were requests the loop was at something else",
+                    count(waited),
+                    count(all),
+                    percent(waited, all)
+                )
+            }),
+            "histogram of the times in the sockets' queues; an estimate",
         );
         for line in stacks(case, queue.program.tgid) {
             claim.saw(line, "CPU samples of the process");
