@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::ChainEnd;
 
 pub use self::explanation::{
-    BelowBar, Explanation, HeldOpen, LeadingAccount, LostStack, ManyCalls, NeverRests, NotLookedAt, OwnDelay, Scope,
-    Unanswered, UnseenTasks,
+    BelowBar, Explanation, HeldOpen, LeadingAccount, LostStack, ManyCalls, NeverRests, NotLookedAt,
+    OwnDelay, Scope, Unanswered, UnseenTasks,
 };
 pub use self::on_cpu::{OnCpu, SampledFunction};
 pub use self::patterns::{Coincidence, Rhythm, RhythmKind};

@@ -10,8 +10,8 @@ use model::{
     MessageMetric, MessageTime, Metric, Outlier, Run, SegmentKind, Syscall, TracedProgram,
 };
 
-use crate::case::lost::{Class, class};
 use crate::case::loop_sleeps::loop_sleeps;
+use crate::case::lost::{Class, class};
 use crate::case::spans::{Span, union, within_all};
 use crate::messages::{intervals, time_within};
 

@@ -68,7 +68,10 @@ fn prune(mut links: BTreeSet<(u32, u32)>) -> BTreeSet<u32> {
         let before = links.len();
         links.retain(|(waker, waiter)| stays(waker) && stays(waiter));
         if links.len() == before {
-            return neighbours.into_keys().filter(|tid| links.iter().any(|l| l.1 == *tid)).collect();
+            return neighbours
+                .into_keys()
+                .filter(|tid| links.iter().any(|l| l.1 == *tid))
+                .collect();
         }
     }
 }

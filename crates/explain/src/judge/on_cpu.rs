@@ -69,7 +69,11 @@ fn functions(run: &Run, paths: &[&PathSum]) -> Vec<SampledFunction> {
     let of_one = |ways: BTreeMap<Vec<String>, (u64, u64)>| SampledFunction {
         samples: ways.values().fold(0, |sum, (_, samples)| samples.saturating_add(sum)),
         ns: ways.values().fold(0, |sum, (ns, _)| ns.saturating_add(sum)),
-        path: ways.into_iter().max_by_key(|(_, sums)| *sums).map(|(way, _)| way).unwrap_or_default(),
+        path: ways
+            .into_iter()
+            .max_by_key(|(_, sums)| *sums)
+            .map(|(way, _)| way)
+            .unwrap_or_default(),
     };
     let mut functions: Vec<SampledFunction> = functions.into_values().map(of_one).collect();
     functions.sort_by_key(|function| Reverse(function.ns));

@@ -25,9 +25,7 @@
 mod runners;
 mod short_lived;
 
-use model::{
-    Account, Accounts, BoundThreads, ChainEnd, OutlierKind, RecorderPart, part_of,
-};
+use model::{Account, Accounts, BoundThreads, ChainEnd, OutlierKind, RecorderPart, part_of};
 
 use self::runners::largest;
 use self::short_lived::ShortLived;

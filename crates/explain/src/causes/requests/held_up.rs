@@ -135,9 +135,10 @@ fn of_all_turns(case: &Case, queue: &Queue, lost: Accounts, whole_ns: u64) -> Ac
     let is_work = |account| class(account) == Class::Work;
     let (ran, could_run) = (of_all(lost.sum_of(is_work)), most.sum_of(is_work));
     // A loop that runs does so in many accounts, of which the spans of a few requests show one.
-    let ran = most.iter().filter(|(account, _)| is_work(*account)).map(|(account, ns)| {
-        (account, part_of(ran.min(could_run), ns, could_run))
-    });
+    let ran = most
+        .iter()
+        .filter(|(account, _)| is_work(*account))
+        .map(|(account, ns)| (account, part_of(ran.min(could_run), ns, could_run)));
     let slept = lost.iter().filter(|(account, _)| !is_work(*account));
     let slept = slept.map(|(account, ns)| (account, of_all(ns).min(most.get(account))));
     ran.chain(slept).collect()

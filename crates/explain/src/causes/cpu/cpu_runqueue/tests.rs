@@ -61,7 +61,8 @@ fn processes_of_one_name_are_told_together_and_those_recorded_are_no_others() {
     assert_eq!(claim.fix, Some(FIX_OTHERS));
     let mut run = RunBuilder::new().thread(10, 10, &[(USER, SECOND), (PREEMPTED, 4 * SECOND)]);
     for tgid in 100..104 {
-        run = run.thread(tgid, tgid, &[(USER, SECOND)]).runner(runner(10, tgid, 30, 9 * SECOND / 10));
+        run =
+            run.thread(tgid, tgid, &[(USER, SECOND)]).runner(runner(10, tgid, 30, 9 * SECOND / 10));
     }
     let claim = examine(&Case::new(&run.build())).unwrap();
     assert_eq!(claim.fix, Some(FIX_OWN));

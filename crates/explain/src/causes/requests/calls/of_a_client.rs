@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 
 use model::{Account, Accounts, Blocked, ChainEnd, MessageMetric, part_of};
 
-use super::called::{
-    self, Called, are_of_requests, callers, is_recorded, peer, requests, trigger,
-};
+use super::called::{self, Called, are_of_requests, callers, is_recorded, peer, requests, trigger};
 use super::recorded::{are_worked_on, behind_senders};
 use crate::case::Case;
 use crate::case::lost::{Class, class};
