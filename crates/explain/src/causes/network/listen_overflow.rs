@@ -28,7 +28,6 @@ use model::{Account, Accounts, Blocked, OutlierKind, QueueSecond, RecorderPart, 
 use crate::case::Case;
 use crate::case::cut_waits::{cut_in_words, cut_waits};
 use crate::case::in_words::in_words;
-use crate::case::lost::{Class, class};
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, mean, percent};
@@ -65,6 +64,9 @@ const WORTH: u64 = 100;
 #[derive(Default)]
 struct Listener {
     tgid: u32,
+    /// In which it was looked at, and of these those in which half of its room or more was taken on average.
+    seconds: u64,
+    full_seconds: u64,
     largest: u64,
     limit: u64,
     drops: u64,
@@ -107,13 +109,14 @@ fn examine(case: &Case) -> Verdict {
         format!("{} for {} that were accepted", counted(drops, "drop"), count(accepted)),
         "drops of the socket, and calls of accept",
     );
-    let idle = full.and_then(|(_, listener)| idle_share(case, listener.tgid));
+    let idle = full.and_then(|(_, listener)| idle_share(case, listener));
     claim.fix = idle.as_ref().map(|_| FIX_LIMIT);
     second_tries(case, (waits, waited), &mut claim);
     claim.trigger(match idle {
         Some(idle) => format!(
-            "meanwhile the process that accepts waited for work for {idle} of its time: it leaves \
-             connections alone on purpose, or is not told of them"
+            "the queue was full for most of the time, and meanwhile the process that accepts waited for \
+             connections or requests for {idle} of its own: it leaves connections alone on purpose, or is \
+             not told of them"
         ),
         None => "connections come faster than they are accepted".to_owned(),
     });
@@ -173,11 +176,14 @@ fn say_what_was_full(full: Option<(&String, &Listener)>, claim: &mut Claim) {
     }
 }
 
-/// The part of its time in which a process waited for work, if that is most of it.
-fn idle_share(case: &Case, tgid: u32) -> Option<String> {
-    let accounts = case.process(tgid)?;
-    let idle = accounts.sum_of(|account| class(account) == Class::Idle);
-    (idle > accounts.total() / 2).then(|| percent(idle, accounts.total()))
+/// The part of its time in which a process waited for connections or requests, if that is most of it though the
+/// queue was full all along: bursts may overflow a queue beside a server that is quick.
+fn idle_share(case: &Case, listener: &Listener) -> Option<String> {
+    let accounts = case.process(listener.tgid)?;
+    let idle = [Blocked::Poll, Blocked::SocketAccept].map(Account::Blocked);
+    let idle = accounts.sum_of(|account| idle.contains(&account));
+    let is_full = listener.full_seconds > listener.seconds / 2;
+    (is_full && idle > accounts.total() / 2).then(|| percent(idle, accounts.total()))
 }
 
 /// Calls of accept, those in vain included.
@@ -193,6 +199,8 @@ fn listeners(case: &Case) -> BTreeMap<String, Listener> {
         let name = format!("{} of {}", second.socket, case.process_name(second.socket.tgid));
         let listener = listeners.entry(name).or_default();
         listener.tgid = second.socket.tgid;
+        listener.seconds += 1;
+        listener.full_seconds += u64::from(second.receive.mean > second.receive.limit / 2);
         listener.largest = listener.largest.max(second.receive.max);
         listener.limit = second.receive.limit;
         listener.drops += second.drops;
@@ -230,18 +238,21 @@ mod tests {
     /// A limit of connections (maxconn): the server has time, and does not accept.
     #[test]
     fn a_server_that_has_time_and_does_not_accept_has_a_limit() {
-        let told = |busy: u64| {
+        let told = |busy: u64, mean: u64| {
             let poll = Account::Blocked(Blocked::Poll);
             let run = RunBuilder::new().thread(10, 10, &[(USER, busy), (poll, SECOND)]);
-            let run = run.queue(queue(SocketKind::TcpListening, 2, 1, 7)).build();
+            let mut second = queue(SocketKind::TcpListening, 2, 1, 7);
+            second.receive.mean = mean;
+            let run = run.queue(second).build();
             let claim = examine(&Case::new(&run)).unwrap();
             (claim.fix, claim.chain.last().unwrap().text.clone())
         };
-        let (fix, text) = told(SECOND / 10);
+        let (fix, text) = told(SECOND / 10, 2);
         assert_eq!(fix, Some(FIX_LIMIT));
-        assert!(text.contains("waited for work for 91 %"), "{text}");
-        let (fix, text) = told(2 * SECOND);
-        assert_eq!((fix, text.as_str()), (None, "connections come faster than they are accepted"));
+        assert!(text.contains("for connections or requests for 91 %"), "{text}");
+        let others = [told(2 * SECOND, 2), told(SECOND / 10, 0)];
+        let faster = "connections come faster than they are accepted";
+        assert!(others.iter().all(|(fix, text)| fix.is_none() && text == faster), "{others:?}");
     }
 
     #[test]
