@@ -35,6 +35,8 @@ pub struct Answers {
     pub ns: u64,
     /// Longest.
     pub max_ns: u64,
+    /// What was waited for, by number: of a futex the word.
+    pub objects: BTreeSet<u64>,
     /// By what the peer did meanwhile.
     pub ends: ChainEnds,
     /// Where only names tell what they wait for: that, and the function that says so.
@@ -96,6 +98,7 @@ impl Answers {
             count: 0,
             ns: 0,
             max_ns: 0,
+            objects: BTreeSet::new(),
             ends: ChainEnds::default(),
             named: None,
             works_for_one,
@@ -106,6 +109,7 @@ impl Answers {
         self.count = self.count.saturating_add(wait.count);
         self.ns = self.ns.saturating_add(wait.ns);
         self.max_ns = self.max_ns.max(wait.max_ns);
+        self.objects.insert(wait.object);
         self.ends.add(wait);
     }
 }

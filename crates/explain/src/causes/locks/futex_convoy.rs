@@ -171,8 +171,12 @@ fn examine(case: &Case) -> Verdict {
     let mut claim = Claim::new(title, claimed, waits);
     let stuck = if first.is_never_let_go() { stuck(case, first) } else { None };
     claim.fix = fixes::of(first, stuck.as_ref(), has_it.is_some(), &whose);
+    let until = match handed_on(first) >= first.count / 2 {
+        true => "each wait lasts for the turns of all who queue in front",
+        false => "each wait lasts until whoever has it lets go",
+    };
     claim.mechanism(format!(
-        "{} asleep for {}; each wait lasts for the turns of all who queue in front (mean {})",
+        "{} asleep for {}; {until} (mean {})",
         duration(lost),
         counted(locks.len() as u64, "user-space lock"),
         mean(first.ns, first.count)
@@ -217,13 +221,18 @@ fn holder_in_words(first: &LockWord, whose: &Whose, did: &str) -> String {
     }
 }
 
+/// Waits that ended when a thread let go that had waited itself.
+fn handed_on(word: &LockWord) -> u64 {
+    let handed_on = if word.parked > 0 { word.by_parked } else { word.by_waiter };
+    handed_on.min(word.count)
+}
+
 fn who_lets_go(case: &Case, first: &LockWord, stuck: Option<Stuck>, claim: &mut Claim) {
     let lock = described(first);
     if !first.is_never_let_go() {
-        let handed_on = if first.parked > 0 { first.by_parked } else { first.by_waiter };
         claim.trigger(format!(
             "{lock}: {} of its waits ended when a thread that had queued itself let go",
-            percent(handed_on.min(first.count), first.count)
+            percent(handed_on(first), first.count)
         ));
         return;
     }
@@ -380,12 +389,17 @@ fn doubt_kind(first: &LockWord, claim: &mut Claim) {
     }
 }
 
-/// `lock at 0x7f...` or its name; `locks that 16 threads park for`, each on a futex word of its own; `token in
+/// `lock at 0x7f...` or its name; `locks that 16 threads park for`, each on a futex word of its own, or
+/// `... wait for in MDL_wait::timed_wait`; `token in
 /// the pipe with inode 7`.
 fn described(word: &LockWord) -> String {
     match word.account {
         FUTEX if word.parked > 0 => {
-            return format!("locks that {} park for", counted(word.parked, "thread"));
+            let threads = counted(word.parked, "thread");
+            return match &word.function {
+                Some(function) => format!("locks that {threads} wait for in {function}"),
+                None => format!("locks that {threads} park for"),
+            };
         }
         FUTEX => {}
         Account::Blocked(Blocked::PipeRead) => {

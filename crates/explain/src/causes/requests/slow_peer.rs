@@ -249,6 +249,8 @@ fn evidence(case: &Case, slow: &[&Answers], first: &Answers, claim: &mut Claim) 
             && o.tgid == first.tgid
             && o.blocked.map(Account::Blocked) == Some(first.account)
             && o.waker.as_ref().is_some_and(|waker| first.is_ended_by(waker))
+            // A thread of its own ends waits for other things as well.
+            && (first.tgid != first.peer_tgid || first.objects.contains(&o.object))
     });
     claim.saw_if(
         longest.max_by_key(|o| o.duration_ns).map(|o| in_words(case, o)),
