@@ -14,7 +14,7 @@ use crate::ChainEnd;
 
 pub use self::explanation::{
     BelowBar, Explanation, HeldOpen, LeadingAccount, LostStack, ManyCalls, NeverRests, NotLookedAt,
-    OwnDelay, Scope, Unanswered, UnseenTasks,
+    OwnDelay, RequestTime, Scope, SlowRequests, Unanswered, UnseenTasks,
 };
 pub use self::on_cpu::{OnCpu, SampledFunction};
 pub use self::patterns::{Coincidence, Rhythm, RhythmKind};

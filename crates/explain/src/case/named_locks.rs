@@ -107,7 +107,10 @@ mod tests {
         assert_eq!(case.lost.get(FUTEX), 2 * SECOND);
         let found = crate::explain(&run);
         assert_eq!(found.findings[0].cause, "futex-convoy");
-        assert!(found.findings[0].title.contains("2 threads wait for in ObjectMonitor::enter"), "{found:?}");
+        assert!(
+            found.findings[0].title.contains("2 threads wait for in ObjectMonitor::enter"),
+            "{found:?}"
+        );
         let shown = format!("{:?}", found.findings[0].evidence);
         assert!(shown.contains("ObjectMonitor::enter"), "{shown}");
         assert!(Case::new(&monitor("Unsafe_Park")).locks.is_empty());

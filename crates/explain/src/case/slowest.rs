@@ -16,7 +16,7 @@ const LEAST: u64 = 20;
 /// The slowest of a port or kind, with what their threads did.
 pub(crate) struct Slowest {
     /// Its name; `None` where there is only this.
-    at: Option<String>,
+    pub at: Option<String>,
     pub requests: Vec<MessageBreakdown>,
     /// They are enough to show something.
     are_enough: bool,

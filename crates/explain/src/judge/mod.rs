@@ -20,6 +20,7 @@ mod own;
 mod rank;
 mod requests;
 pub(crate) mod sampled_calls;
+mod slow_requests;
 #[cfg(test)]
 mod tests;
 pub(crate) mod timers;
@@ -135,6 +136,7 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         below_bar: below::below_bar(case, judged),
         own_delay: None,
         many_calls: many_calls(case),
+        slow_requests: slow_requests::slow_requests(case, &findings),
         never_rests: never_rests::never_rests(case),
         unrecorded_children_ns: children::unrecorded_ns(case),
         idle_stacks: idle::stacks(case, idle_ns, &findings),

@@ -38,6 +38,9 @@ pub struct Explanation {
     /// What the recorder itself took, which is in no finding; `None`: nothing that was seen.
     #[serde(default)]
     pub own_delay: Option<OwnDelay>,
+    /// What the slowest requests did, where no finding says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_requests: Option<SlowRequests>,
     /// A thread that always had something to do, while others waited for it: it limits what all of them do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_rests: Option<NeverRests>,
@@ -150,6 +153,35 @@ pub struct NeverRests {
     pub wall_share: f64,
     /// The part of its life in which it had something to do, 0 to 1.
     pub busy_share: f64,
+}
+
+/// The slowest requests of a port, and what their threads did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct SlowRequests {
+    /// Its name; `None` where there is only this.
+    pub at: Option<String>,
+    /// How many.
+    pub of: u64,
+    /// Mean time until they were answered.
+    pub mean_ns: u64,
+    /// What their threads did, the largest part first.
+    pub times: Vec<RequestTime>,
+}
+
+/// A part of the time of requests.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct RequestTime {
+    /// They were in the queues of their sockets, and this is what whoever read them later did; else what the
+    /// thread did that had read them.
+    pub in_queue: bool,
+    /// The account; `None`: on a CPU, or in waits too short to be kept.
+    pub account: Option<Account>,
+    /// System call it was in.
+    pub call: Option<String>,
+    /// Part of the time of the requests, 0 to 1.
+    pub share: f64,
 }
 
 /// The requests of a process call the same peer ten times or more each, and that takes a tenth of their time at

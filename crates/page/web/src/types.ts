@@ -487,6 +487,10 @@ below_bar: Array<BelowBar>,
  */
 own_delay: OwnDelay | null, 
 /**
+ * What the slowest requests did, where no finding says it.
+ */
+slow_requests?: SlowRequests | null, 
+/**
  * A thread that always had something to do, while others waited for it: it limits what all of them do.
  */
 never_rests?: NeverRests | null, 
@@ -1417,6 +1421,28 @@ ns: number,
 total_ns: number, };
 
 /**
+ * A part of the time of requests.
+ */
+export type RequestTime = { 
+/**
+ * They were in the queues of their sockets, and this is what whoever read them later did; else what the
+ * thread did that had read them.
+ */
+in_queue: boolean, 
+/**
+ * The account; `None`: on a CPU, or in waits too short to be kept.
+ */
+account: Account | null, 
+/**
+ * System call it was in.
+ */
+call: string | null, 
+/**
+ * Part of the time of the requests, 0 to 1.
+ */
+share: number, };
+
+/**
  * The slow requests of a run.
  */
 export type Requests = { 
@@ -1771,6 +1797,27 @@ band: [number, number] | null,
  * The ratio, and its band, as people read them.
  */
 text: string, };
+
+/**
+ * The slowest requests of a port, and what their threads did.
+ */
+export type SlowRequests = { 
+/**
+ * Its name; `None` where there is only this.
+ */
+at: string | null, 
+/**
+ * How many.
+ */
+of: number, 
+/**
+ * Mean time until they were answered.
+ */
+mean_ns: number, 
+/**
+ * What their threads did, the largest part first.
+ */
+times: Array<RequestTime>, };
 
 /**
  * Something that the bad runs have and the clean ones do not, or the other way round.

@@ -1,7 +1,7 @@
 //! The sentences that an explanation begins with.
 
 use model::units::{count, counted, duration, moment, share, share_of};
-use model::{Account, Blocked, Explanation, Finding, LeadingAccount, Run};
+use model::{Account, Blocked, Explanation, Finding, LeadingAccount, RequestTime, Run};
 
 /// From this part of the wall time on it is said how long unrecorded children were waited for, and
 /// from that part on first of all, if there is no finding.
@@ -104,7 +104,7 @@ pub fn leading(explanation: &Explanation, run: &Run) -> String {
             share(finding.wall_share),
             own_sleep(explanation)
         ),
-        None => match never_rests(explanation).or_else(|| many_calls(explanation)) {
+        None => match instead(explanation) {
             Some(instead) => format!("{} {instead}", nothing(explanation)),
             None => format!("{}{}", nothing(explanation), mostly(explanation)),
         },
@@ -182,6 +182,44 @@ fn never_rests(explanation: &Explanation) -> Option<String> {
         one.tid,
         share(one.busy_share)
     ))
+}
+
+/// What is known where there is no finding, rather than where the threads were.
+fn instead(explanation: &Explanation) -> Option<String> {
+    never_rests(explanation)
+        .or_else(|| many_calls(explanation))
+        .or_else(|| slow_requests(explanation))
+}
+
+/// What the slowest requests did.
+fn slow_requests(explanation: &Explanation) -> Option<String> {
+    let slow = explanation.slow_requests.as_ref()?;
+    let at = slow.at.as_ref().map_or_else(String::new, |at| format!(" of {at}"));
+    let largest = slow.times.iter().filter(|time| time.share >= LARGE).take(LARGEST_SHOWN);
+    let words: Vec<String> = largest.map(request_time).collect();
+    Some(format!(
+        "The {}{at} took {} on average: {}.",
+        match slow.of {
+            1 => "slowest request".to_owned(),
+            of => format!("{} slowest requests", count(of)),
+        },
+        duration(slow.mean_ns),
+        if words.is_empty() { "many short things".to_owned() } else { words.join(", and ") }
+    ))
+}
+
+/// `for 92.1 % of that their thread was waiting in poll, select or epoll in epoll_wait`.
+fn request_time(time: &RequestTime) -> String {
+    let call = time.call.as_ref().map_or_else(String::new, |call| format!(" in {call}"));
+    let did = match time.account {
+        Some(account) => account.describe().to_owned() + &call,
+        None => "on a CPU, or in short waits".to_owned(),
+    };
+    let who = match time.in_queue {
+        true => "in the socket's queue, while whoever reads them was",
+        false => "their thread was",
+    };
+    format!("for {} of that {who} {did}", share(time.share))
 }
 
 /// That each request makes many calls, which take long together though each may be short.

@@ -98,6 +98,7 @@ pub fn explanation() -> Explanation {
         own_delay: None,
         unrecorded_children_ns: 0,
         many_calls: None,
+        slow_requests: None,
         never_rests: None,
         held_open: Vec::new(),
         unanswered: Vec::new(),
