@@ -20,6 +20,10 @@ const WITHIN_A_TURN: [Account; 5] = [
     Account::Blocked(Blocked::PipeRead),
 ];
 
+const TIMER: Account = Account::Blocked(Blocked::TimerSleep);
+/// A loop that sleeps between two looks at its sockets, instead of in poll, does so for less.
+const BETWEEN_LOOKS_NS: u64 = 10_000_000;
+
 /// Such sleeps by thread, without overlaps, in which two or more of these requests were in its hand.
 pub(super) fn loop_sleeps(
     requests: &[&Message],
@@ -48,5 +52,7 @@ pub(super) fn loop_sleeps(
 
 fn is_within_a_turn(outlier: &Outlier) -> bool {
     let account = outlier.blocked.map(Account::Blocked);
-    outlier.kind == OutlierKind::OffCpu && account.is_some_and(|a| WITHIN_A_TURN.contains(&a))
+    outlier.kind == OutlierKind::OffCpu
+        && account.is_some_and(|a| WITHIN_A_TURN.contains(&a))
+        && (account != Some(TIMER) || outlier.duration_ns > BETWEEN_LOOKS_NS)
 }

@@ -19,7 +19,8 @@
 //!   wanted, if that is at least half of the recording, in waits of 100 us (of any length, for a
 //!   device or a fork), those of a process not all in one moment of less than 5 % of the recording;
 //!   or, in such of 1 ms on average, of one thread of a server that was wanted for a tenth of it,
-//!   and 2.5 % of its length: all that it serves wait for it.
+//!   and 2.5 % of its length: all that it serves wait for it; or, in such of 1 ms, of one thread of a
+//!   real-time policy, a quarter of that, and 1 % of the recording: it has little to do, and that at once.
 //!
 //! A cause that makes a whole process stand still has to do so for 5 % of the length of the recording.
 //!
@@ -103,15 +104,17 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
         && long_waits
         && is_above_bar(case, claim)
         && is_felt(case, claim);
-    let hurts_one = long_waits && hurts_a_busy_one(case, claim) || stalls_one(case, claim);
+    let hurts_one = long_waits && hurts_a_busy_one(case, claim)
+        || stalls_one(case, claim)
+        || hurts_a_real_time_one(case, claim);
     if busy_program || idle_program || is_dear_work(case, claim) || hurts_one {
         return None;
     }
     Some(format!(
         "{} is {} of the wall time ({} are needed) and {} of the time in which the threads \
          worked or wanted to (25 % are, with 1 % of the recording's length and waits of 100 us on \
-         average; here {} and {}); nor is it a tenth of what one busy thread or process wanted, or \
-         avoidable work of a fifth of a CPU and a quarter of their CPU time",
+         average; here {} and {}); nor is it a tenth of what one busy thread or process wanted, a \
+         quarter of what one of real time did, or avoidable work of a fifth of a CPU and a quarter of their CPU time",
         duration(lost),
         percent(lost, case.wall_ns),
         percent(1, needed),
@@ -216,6 +219,20 @@ fn stalls_one(case: &Case, claim: &Claim) -> bool {
     claim.is_stall
         && claim.lost.total() / claim.waits.max(1) >= FLOOR_STALL_NS
         && hurt::shares(case, claim).any(|share| is_enough(&share))
+}
+
+/// At least a quarter of what a thread of a real-time policy wanted, in waits of a millisecond: others may be
+/// as late as they like.
+fn hurts_a_real_time_one(case: &Case, claim: &Claim) -> bool {
+    let is_real_time = |share: &Share| {
+        let mut threads = case.run.threads.iter();
+        threads.any(|thread| Some(thread.tid) == share.tid && thread.realtime > 0)
+    };
+    claim.lost.total() / claim.waits.max(1) >= FLOOR_STALL_NS
+        && hurt::shares(case, claim).filter(is_real_time).any(|share| {
+            share.claimed_ns >= share.wanted_ns / 4
+                && share.claimed_ns >= case.run.length_ns() / BAR
+        })
 }
 
 /// It answers requests, or others may connect to it: what they send may have no answer.

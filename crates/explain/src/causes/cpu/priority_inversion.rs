@@ -160,7 +160,7 @@ fn rule_out(case: &Case, ns: u64, in_locks: u64, claim: &mut Claim) {
 mod tests {
     use super::*;
     use crate::testing::{FUTEX, RunBuilder, SECOND, USER, interval, runner, wait};
-    use model::{Runner, RunnerSum, WaitSum};
+    use model::{Blocked, Runner, RunnerSum, WaitSum};
 
     const QUEUED: Account = Account::RunnablePreempted;
 
@@ -193,6 +193,27 @@ mod tests {
         let chain = &claim.evidence[0].text;
         assert!(chain.contains("<- thread-11 (tid 11) runnable:preempted"), "{chain}");
         assert!(claim.ruled_out.iter().any(|r| r.cause == "futex-convoy"));
+    }
+
+    /// A controller that sleeps most of the time, beside a thread that computes all the time.
+    #[test]
+    fn a_real_time_thread_with_little_to_do_is_no_small_part_of_the_others() {
+        const ASLEEP: Account = Account::Blocked(Blocked::TimerSleep);
+        let found = |priority| {
+            let mut run = run(priority, 0, if priority > 0 { 20 } else { 0 });
+            let ms = SECOND / 1_000;
+            let controller = [(USER, 300 * ms), (FUTEX, 150 * ms), (ASLEEP, 3_550 * ms)];
+            run.threads[0].accounts = controller.into_iter().collect();
+            run.threads[1].accounts =
+                [(USER, 3_850 * ms), (QUEUED, 150 * ms)].into_iter().collect();
+            let wait = &mut run.sums.waits[0];
+            (wait.count, wait.lock_like, wait.ns, wait.max_ns) = (10, 10, 150 * ms, 15 * ms);
+            run.sums.runners[0].ns = 150 * ms;
+            let found = crate::explain(&run).findings;
+            found.iter().any(|finding| finding.cause == CAUSE.id.as_str())
+        };
+        assert!(found(30));
+        assert!(!found(0));
     }
 
     #[test]

@@ -219,27 +219,30 @@ mod tests {
     /// All of three connections are read at once (Tornado); then the loop waits for a child process.
     #[test]
     fn a_call_that_a_loop_waits_in_for_one_holds_up_the_others_that_it_has_read() {
-        let run = |account, together: u64| {
+        let run = |account, ms: u64, together: u64| {
             let mut run =
                 RunBuilder::new().thread(11, 10, &[(USER, SECOND), (account, 2 * SECOND)]);
             let mut all = Vec::new();
             for n in 0..20u64 {
-                run = run.kept(interval(11, account, (100 * n + 5) * MS, 60 * MS, None));
+                run = run.kept(interval(11, account, (100 * n + 5) * MS, ms * MS, None));
                 all.extend((1..=together).map(|link| request(link, 11, 100 * n + link, 0, 80)));
                 all.push(request(9, 11, 100 * n + 90, 0, 1));
             }
             served(run.build(), all)
         };
         let child = Account::Blocked(Blocked::ChildWait);
-        let several = run(child, 3);
+        let several = run(child, 60, 3);
         let claim = examine(&Case::new(&several)).unwrap();
         assert_eq!(claim.lost.get(child), 20 * 60 * MS);
         assert!(claim.chain[0].text.starts_with("60 requests had been read, and waited 3.60 s"));
         assert!(claim.requests.unwrap().slowest.share() > 0.7);
         assert_eq!(crate::explain(&several).findings[0].cause, "event-loop-blocked");
-        assert!(examine(&Case::new(&run(child, 1))).is_err(), "nobody else waits");
+        assert!(examine(&Case::new(&run(child, 60, 1))).is_err(), "nobody else waits");
         let futex = Account::Blocked(Blocked::Futex);
-        assert!(examine(&Case::new(&run(futex, 3))).is_err(), "a scheduler's own wait");
+        assert!(examine(&Case::new(&run(futex, 60, 3))).is_err(), "a scheduler's own wait");
+        let timer = Account::Blocked(Blocked::TimerSleep);
+        assert!(examine(&Case::new(&run(timer, 60, 3))).is_ok());
+        assert!(examine(&Case::new(&run(timer, 9, 3))).is_err(), "between two looks");
     }
 
     /// Most requests are not kept: the part of all that waited is that of the time.
