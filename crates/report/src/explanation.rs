@@ -210,7 +210,7 @@ fn write_rhythms(out: &mut dyn Write, explanation: &Explanation, style: &Style) 
 
 #[cfg(test)]
 mod tests {
-    use model::{LeadingAccount, NeverRests, RequestCost};
+    use model::{LeadingAccount, NeverRests, RequestCost, RunStatus};
 
     use super::*;
     use crate::sample;
@@ -335,6 +335,21 @@ mod tests {
         assert!(first.contains("; 2 causes were not looked at."), "{first}");
         explanation.not_looked_at.clear();
         assert!(text(&explanation).starts_with("No known cause explains the time lost in outlier"));
+    }
+
+    #[test]
+    fn a_run_that_has_not_ended_is_told_to_be_one() {
+        let told = |status| {
+            let mut run = sample::run();
+            run.status = status;
+            let explanation = sample::explanation();
+            let style = Style::default();
+            sample::written(|out| write(out, &explanation, &run, &style)).replace('\n', " ")
+        };
+        assert!(told(RunStatus::Recording).contains("It is still being recorded: this is what"));
+        assert!(told(RunStatus::Interrupted).contains("Its recording was interrupted: it is"));
+        let complete = told(RunStatus::Complete);
+        assert!(!complete.contains("interrupted:") && !complete.contains("being recorded"));
     }
 
     #[test]

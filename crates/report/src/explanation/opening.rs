@@ -1,7 +1,7 @@
 //! The sentences that an explanation begins with.
 
 use model::units::{count, counted, duration, moment, share, share_of};
-use model::{Account, Blocked, Explanation, Finding, LeadingAccount, RequestTime, Run};
+use model::{Account, Blocked, Explanation, Finding, LeadingAccount, RequestTime, Run, RunStatus};
 
 /// From this part of the wall time on it is said how long unrecorded children were waited for, and
 /// from that part on first of all, if there is no finding.
@@ -286,6 +286,22 @@ fn place(explanation: &Explanation) -> String {
     }
 }
 
+/// That there is more to come, or would have been.
+fn unended(run: &Run) -> Option<String> {
+    let words = match run.status {
+        RunStatus::Complete => return None,
+        RunStatus::Recording => {
+            "It is still being recorded: this is what is known so far; names of functions, and some causes, \
+             come at its end."
+        }
+        RunStatus::Interrupted => {
+            "Its recording was interrupted: it is complete up to the last second, and what is read at the \
+             end (names of functions) may be missing."
+        }
+    };
+    Some(words.to_owned())
+}
+
 /// How the wall time divides, in a sentence.
 pub fn sums(explanation: &Explanation, run: &Run) -> String {
     let wall = explanation.wall_ns;
@@ -317,7 +333,7 @@ pub fn sums(explanation: &Explanation, run: &Run) -> String {
     );
     let first = leading(explanation, run);
     let children = unrecorded_children(explanation, CHILDREN);
-    let more = [children, never_rests(explanation), many_calls(explanation)];
+    let more = [unended(run), children, never_rests(explanation), many_calls(explanation)];
     let more = more.into_iter().flatten().filter(|sentence| !first.ends_with(sentence.as_str()));
     [sums].into_iter().chain(more).collect::<Vec<_>>().join(" ")
 }
