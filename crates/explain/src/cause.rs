@@ -111,6 +111,9 @@ pub(crate) struct Claim {
     /// Each of its waits keeps a thread from all that it serves, as those for a device do: short ones are no
     /// price of a wake-up.
     pub is_stall: bool,
+    /// It takes a quarter or more of what threads of a real-time policy wanted: these have little to do, and that
+    /// at once, so it is no small part of all threads' time.
+    pub is_urgent: bool,
     /// It strikes after the answer was given to the kernel: requests as sockets show them end before.
     pub after_answers: bool,
     /// Time in which a whole process stood still, however many of its threads had something to do.
@@ -202,6 +205,7 @@ impl Claim {
             requests: None,
             longest_ns: 0,
             is_stall: false,
+            is_urgent: false,
             after_answers: false,
             stood_still_ns: 0,
             chain: Vec::new(),

@@ -19,8 +19,8 @@
 //!   wanted, if that is at least half of the recording, in waits of 100 us (of any length, for a
 //!   device or a fork), those of a process not all in one moment of less than 5 % of the recording;
 //!   or, in such of 1 ms on average, of one thread of a server that was wanted for a tenth of it,
-//!   and 2.5 % of its length: all that it serves wait for it; or, in such of 1 ms, of one thread of a
-//!   real-time policy, a quarter of that, and 1 % of the recording: it has little to do, and that at once.
+//!   and 2.5 % of its length: all that it serves wait for it; or, in such of 1 ms, a quarter of what threads
+//!   of a real-time policy wanted that it takes all of its time from, and 1 % of the recording.
 //!
 //! A cause that makes a whole process stand still has to do so for 5 % of the length of the recording.
 //!
@@ -106,7 +106,7 @@ pub(super) fn shortfall(case: &Case, claim: &Claim) -> Option<String> {
         && is_felt(case, claim);
     let hurts_one = long_waits && hurts_a_busy_one(case, claim)
         || stalls_one(case, claim)
-        || hurts_a_real_time_one(case, claim);
+        || is_urgent(case, claim);
     if busy_program || idle_program || is_dear_work(case, claim) || hurts_one {
         return None;
     }
@@ -221,18 +221,12 @@ fn stalls_one(case: &Case, claim: &Claim) -> bool {
         && hurt::shares(case, claim).any(|share| is_enough(&share))
 }
 
-/// At least a quarter of what a thread of a real-time policy wanted, in waits of a millisecond: others may be
-/// as late as they like.
-fn hurts_a_real_time_one(case: &Case, claim: &Claim) -> bool {
-    let is_real_time = |share: &Share| {
-        let mut threads = case.run.threads.iter();
-        threads.any(|thread| Some(thread.tid) == share.tid && thread.realtime > 0)
-    };
-    claim.lost.total() / claim.waits.max(1) >= FLOOR_STALL_NS
-        && hurt::shares(case, claim).filter(is_real_time).any(|share| {
-            share.claimed_ns >= share.wanted_ns / 4
-                && share.claimed_ns >= case.run.length_ns() / BAR
-        })
+/// It takes much of what threads of a real-time policy wanted, in waits of a millisecond.
+fn is_urgent(case: &Case, claim: &Claim) -> bool {
+    let lost = claim.lost.total();
+    claim.is_urgent
+        && lost / claim.waits.max(1) >= FLOOR_STALL_NS
+        && lost >= case.run.length_ns() / BAR
 }
 
 /// It answers requests, or others may connect to it: what they send may have no answer.

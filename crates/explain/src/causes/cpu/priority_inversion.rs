@@ -20,10 +20,11 @@
 //!
 //! futex(2) (FUTEX_LOCK_PI); pthread_mutexattr_setprotocol(3p); Documentation/locking/pi-futex.rst.
 
-use model::{Account, Outlier, RecorderPart, RunnerSum};
+use model::{Account, Outlier, RecorderPart, RunnerSum, ThreadAccounts};
 
 use crate::case::Case;
 use crate::case::behind_holders::BehindHolders;
+use crate::case::lost::{Class, class};
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::cpu::rt_starvation::Priorities;
 use crate::causes::ids;
@@ -51,20 +52,30 @@ pub const CAUSE: Cause = Cause {
 fn inverted(case: &Case, priorities: &Priorities) -> BehindHolders {
     let mut all = BehindHolders::default();
     for waiter in priorities.levels().into_iter().filter(|level| *level > 0) {
-        let is_kept_by_less = |holder: &Outlier| {
-            priorities.get(holder.tid) < waiter
-                && holder.ran_instead.first().is_some_and(|runner| runner.realtime < waiter)
-        };
-        let behind = case.behind_holders(
-            |victim| priorities.get(victim.tid) == waiter,
-            |holder, account| Account::is_runnable(account) && is_kept_by_less(holder),
-        );
+        let behind = inverted_at(case, priorities, waiter, |_| true);
         all.accounts.merge(&behind.accounts);
         all.count += behind.count;
         // The highest priority comes last: its longest_chain is the one to show.
         all.longest_chain = behind.longest_chain.or(all.longest_chain);
     }
     all
+}
+
+/// The same of those threads of this priority.
+fn inverted_at(
+    case: &Case,
+    priorities: &Priorities,
+    waiter: u8,
+    is_victim: impl Fn(u32) -> bool,
+) -> BehindHolders {
+    let is_kept_by_less = |holder: &Outlier| {
+        priorities.get(holder.tid) < waiter
+            && holder.ran_instead.first().is_some_and(|runner| runner.realtime < waiter)
+    };
+    case.behind_holders(
+        |victim| priorities.get(victim.tid) == waiter && is_victim(victim.tid),
+        |holder, account| Account::is_runnable(account) && is_kept_by_less(holder),
+    )
 }
 
 fn examine(case: &Case) -> Verdict {
@@ -92,6 +103,7 @@ fn examine(case: &Case) -> Verdict {
     );
     let count = inverted.count;
     let mut claim = Claim::new(title, lost, count);
+    claim.is_urgent = ns >= wanted_ns(case, &priorities, ns) / 4;
     claim.mechanism(format!(
         "real-time threads waited {} ({}, mean {}) for locks whose holders were ready to run and \
          had no CPU",
@@ -116,6 +128,17 @@ fn examine(case: &Case) -> Verdict {
     }
     rule_out(case, ns, in_locks, &mut claim);
     Ok(claim)
+}
+
+/// What the threads wanted whose waits these are, by their priorities: what they ran, and what they lost.
+fn wanted_ns(case: &Case, priorities: &Priorities, lost_ns: u64) -> u64 {
+    let waits = |thread: &ThreadAccounts| {
+        let (tid, level) = (thread.tid, thread.realtime);
+        level > 0 && inverted_at(case, priorities, level, |victim| victim == tid).count > 0
+    };
+    let threads = case.run.threads.iter().filter(|thread| waits(thread));
+    let ran = threads.map(|thread| thread.accounts.sum_of(|a| class(a) == Class::Work));
+    ran.fold(lost_ns, u64::saturating_add)
 }
 
 /// Who had the CPU longest instead of threads below `waiter`, being below it itself.
