@@ -240,6 +240,13 @@ impl Case {
     fn is_healthy(&self) -> bool {
         self.share_of_wall(self.truth.get("lost_ns")) < 0.05
     }
+
+    /// It waited for a CPU for more than twice what its fault cost it, by the kernel's count: the recordings of
+    /// other tests had the CPUs, and the fault is small beside that. Where want of a CPU is the fault, both are
+    /// the same.
+    fn was_kept_from_cpus(&self) -> bool {
+        self.truth.get("runq_ns") > 2 * self.truth.get("lost_ns")
+    }
 }
 
 /// A recording of the faulty program in which its cause is claimed.
@@ -253,7 +260,7 @@ fn solve(mystery: &Mystery) -> Option<Case> {
 }
 
 /// The fault happens, and its cause is among those that are claimed. Only where other programs take
-/// much of the CPUs may that fail. A program that says itself that its fault did not come about (its
+/// much of the CPUs, or the recordings of other tests do, may that fail. A program that says itself that its fault did not come about (its
 /// sends were too slow for its limit, its two jobs never ran at once) is recorded again; if it never
 /// does there is nothing to find, which `make test-mysteries` does not accept of a quiet machine.
 fn claimed(mystery: &Mystery) -> Option<(Case, Instant)> {
@@ -262,7 +269,8 @@ fn claimed(mystery: &Mystery) -> Option<(Case, Instant)> {
         let case = Case::record(&format!("{}-faulty", mystery.cause), mystery.follow)?;
         let Err(why) = is_claimed(mystery, &case) else { return Some((case, began)) };
         println!("recording {number} of {RECORDINGS}: {why}");
-        assert!(case.is_healthy() || case.figures.disturbed().is_some(), "{why}");
+        let came_about = !case.is_healthy() && !case.was_kept_from_cpus();
+        assert!(!came_about || case.figures.disturbed().is_some(), "{why}");
         if number < RECORDINGS {
             continue;
         }
