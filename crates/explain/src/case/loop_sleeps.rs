@@ -1,7 +1,7 @@
 //! Sleeps of an event loop within a turn, while it has several requests in hand.
 //!
 //! A loop may read what all connections have sent before it works on the first of it. While it then waits in a
-//! call for one of these (a child process, a file, an answer), the others wait with it, though none is in the
+//! call for one of these (a child process, an answer, a timer), the others wait with it, though none is in the
 //! queue of its socket.
 
 use std::collections::BTreeMap;

@@ -49,31 +49,43 @@ fn wakers(run: &Run, waits: &[&WaitSum]) -> BTreeMap<u32, BTreeMap<u32, u64>> {
     wakers
 }
 
-/// Takes away, again and again, who lets nobody go on or is let go on by nobody, and who is linked to one
-/// thread only, to and fro.
-fn prune(mut links: BTreeSet<(u32, u32)>) -> BTreeSet<u32> {
-    loop {
-        let from: BTreeSet<u32> = links.iter().map(|link| link.0).collect();
-        let to: BTreeSet<u32> = links.iter().map(|link| link.1).collect();
-        let mut neighbours = BTreeMap::<u32, BTreeSet<u32>>::new();
-        for (waker, waiter) in links.iter().filter(|(waker, waiter)| waker != waiter) {
-            neighbours.entry(*waker).or_default().insert(*waiter);
-            neighbours.entry(*waiter).or_default().insert(*waker);
+/// Whom a thread lets go on, and by whom it is.
+#[derive(Default)]
+struct Links {
+    to: BTreeSet<u32>,
+    from: BTreeSet<u32>,
+}
+
+impl Links {
+    /// It may be part of a ring of three.
+    fn may_be_in_ring(&self) -> bool {
+        !self.to.is_empty() && !self.from.is_empty() && self.to.union(&self.from).nth(1).is_some()
+    }
+}
+
+/// Takes away who lets nobody go on or is let go on by nobody, and who is linked to one thread only, to and fro,
+/// until there is none of these: in one pass, as a chain may have thousands of threads.
+fn prune(links: BTreeSet<(u32, u32)>) -> BTreeSet<u32> {
+    let mut threads = BTreeMap::<u32, Links>::new();
+    for (waker, waiter) in links.into_iter().filter(|(waker, waiter)| waker != waiter) {
+        threads.entry(waker).or_default().to.insert(waiter);
+        threads.entry(waiter).or_default().from.insert(waker);
+    }
+    let mut unsure: Vec<u32> = threads.keys().copied().collect();
+    while let Some(tid) = unsure.pop() {
+        if threads.get(&tid).is_none_or(Links::may_be_in_ring) {
+            continue;
         }
-        let stays = |tid: &u32| {
-            from.contains(tid)
-                && to.contains(tid)
-                && neighbours.get(tid).is_some_and(|of_it| of_it.len() > 1)
-        };
-        let before = links.len();
-        links.retain(|(waker, waiter)| stays(waker) && stays(waiter));
-        if links.len() == before {
-            return neighbours
-                .into_keys()
-                .filter(|tid| links.iter().any(|l| l.1 == *tid))
-                .collect();
+        let gone = threads.remove(&tid).unwrap_or_default();
+        for other in gone.to.union(&gone.from) {
+            if let Some(links) = threads.get_mut(other) {
+                links.to.remove(&tid);
+                links.from.remove(&tid);
+                unsure.push(*other);
+            }
         }
     }
+    threads.into_keys().collect()
 }
 
 #[cfg(test)]

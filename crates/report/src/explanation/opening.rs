@@ -118,10 +118,15 @@ fn nothing(explanation: &Explanation) -> String {
         _ if explanation.lost_ns == 0 => {
             format!("No time was lost in {place}: there is nothing to explain.")
         }
-        0 if (explanation.lost_ns as f64) < LITTLE * explanation.wall_ns as f64 => format!(
-            "Little time was lost in {place}, {} of the wall time, and no known cause explains it.",
-            share_of(explanation.lost_ns, explanation.wall_ns)
-        ),
+        // Of a part that was asked about it is known that it is slow.
+        0 if explanation.scope.is_none()
+            && (explanation.lost_ns as f64) < LITTLE * explanation.wall_ns as f64 =>
+        {
+            format!(
+                "Little time was lost in {place}, {} of the wall time, and no known cause explains it.",
+                share_of(explanation.lost_ns, explanation.wall_ns)
+            )
+        }
         0 => format!("No known cause explains the time lost in {place}."),
         unseen => format!(
             "No cause that was looked for explains the time lost in {place}; {} not looked at.",

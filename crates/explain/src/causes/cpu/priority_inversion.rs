@@ -20,7 +20,9 @@
 //!
 //! futex(2) (FUTEX_LOCK_PI); pthread_mutexattr_setprotocol(3p); Documentation/locking/pi-futex.rst.
 
-use model::{Account, Outlier, RecorderPart, RunnerSum, ThreadAccounts};
+use std::collections::BTreeSet;
+
+use model::{Account, Outlier, RecorderPart, RunnerSum};
 
 use crate::case::Case;
 use crate::case::behind_holders::BehindHolders;
@@ -52,7 +54,7 @@ pub const CAUSE: Cause = Cause {
 fn inverted(case: &Case, priorities: &Priorities) -> BehindHolders {
     let mut all = BehindHolders::default();
     for waiter in priorities.levels().into_iter().filter(|level| *level > 0) {
-        let behind = inverted_at(case, priorities, waiter, |_| true);
+        let behind = inverted_at(case, priorities, waiter);
         all.accounts.merge(&behind.accounts);
         all.count += behind.count;
         // The highest priority comes last: its longest_chain is the one to show.
@@ -61,19 +63,14 @@ fn inverted(case: &Case, priorities: &Priorities) -> BehindHolders {
     all
 }
 
-/// The same of those threads of this priority.
-fn inverted_at(
-    case: &Case,
-    priorities: &Priorities,
-    waiter: u8,
-    is_victim: impl Fn(u32) -> bool,
-) -> BehindHolders {
+/// The same of the threads of this priority.
+fn inverted_at(case: &Case, priorities: &Priorities, waiter: u8) -> BehindHolders {
     let is_kept_by_less = |holder: &Outlier| {
         priorities.get(holder.tid) < waiter
             && holder.ran_instead.first().is_some_and(|runner| runner.realtime < waiter)
     };
     case.behind_holders(
-        |victim| priorities.get(victim.tid) == waiter && is_victim(victim.tid),
+        |victim| priorities.get(victim.tid) == waiter,
         |holder, account| Account::is_runnable(account) && is_kept_by_less(holder),
     )
 }
@@ -130,13 +127,12 @@ fn examine(case: &Case) -> Verdict {
     Ok(claim)
 }
 
-/// What the threads wanted whose waits these are, by their priorities: what they ran, and what they lost.
+/// What the threads of those priorities wanted that have such waits: what they ran, and what they lost.
 fn wanted_ns(case: &Case, priorities: &Priorities, lost_ns: u64) -> u64 {
-    let waits = |thread: &ThreadAccounts| {
-        let (tid, level) = (thread.tid, thread.realtime);
-        level > 0 && inverted_at(case, priorities, level, |victim| victim == tid).count > 0
-    };
-    let threads = case.run.threads.iter().filter(|thread| waits(thread));
+    let levels = priorities.levels().into_iter().filter(|level| *level > 0);
+    let waiting: BTreeSet<u8> =
+        levels.filter(|level| inverted_at(case, priorities, *level).count > 0).collect();
+    let threads = case.run.threads.iter().filter(|thread| waiting.contains(&thread.realtime));
     let ran = threads.map(|thread| thread.accounts.sum_of(|a| class(a) == Class::Work));
     ran.fold(lost_ns, u64::saturating_add)
 }
