@@ -180,16 +180,18 @@ fn who_waits_for_an_answer_is_known_without_calls() {
         let waits = run.sums.waits.iter().filter(|wait| wait.account == account);
         waits.filter(|wait| wait.asked == asked).map(|wait| wait.count).sum()
     };
-    // Each question is one wait for its answer, and one of the other thread for the question.
-    let (answers, questions) = (at_sockets(true), at_sockets(false));
-    let of_all = |waits: u64| waits as f64 / own.get("asked") as f64;
     assert!(own.get("asked") > 500, "{}", recorded.stdout());
-    assert!((0.8..1.1).contains(&of_all(answers)), "{answers}, {questions}: {}", recorded.stdout());
-    assert!(
-        (0.5..1.1).contains(&of_all(questions)),
-        "{answers}, {questions}: {}",
-        recorded.stdout()
-    );
+    // Both count the same switches; a few may be of a lock of the kernel.
+    for (asked, waits) in [(true, "waits_for_answers"), (false, "waits_for_questions")] {
+        let (seen, truth) = (at_sockets(asked) as f64, own.get(waits) as f64);
+        let off = (seen - truth).abs();
+        assert!(
+            off < 0.03 * own.get("asked") as f64,
+            "{waits}: {seen} seen; {}",
+            recorded.stdout()
+        );
+    }
+    assert!(at_sockets(true) > 0, "{}", recorded.stdout());
 }
 
 #[test]
