@@ -32,6 +32,7 @@ struct connection {
 	u32 reader, sender, tgid;
 	u32 sends;
 	u64 walk;		/* the last over files that came to it */
+	u64 named;		/* peer that a socket without one sends to, 0: none was named yet */
 };
 
 struct {

@@ -42,8 +42,6 @@ struct {
 	__type(value, struct connection);
 } peers SEC(".maps");
 
-const volatile u16 sendto_call, sendmsg_call;	/* their numbers */
-
 static __always_inline u64 peer_number(u32 address[4], u16 port)
 {
 	return end_number(address, bpf_ntohs(port)) ?: 1;
@@ -72,43 +70,12 @@ __noinline u64 sender_of(u64 at)
 	return 0;
 }
 
-/* Of an address in the memory of the current process. */
-static __noinline u64 peer_at(u64 at)
-{
-	u32 address[4] = { 0, 0, bpf_htonl(0xffff) };
-	struct {
-		u16 family, port;
-		u32 address;
-	} begin;
-
-	if (!at || bpf_probe_read_user(&begin, sizeof(begin), (void *)at))
-		return 0;
-	if (begin.family == AF_INET6) {
-		if (bpf_probe_read_user(address, sizeof(address), (void *)(at + 8)))
-			return 0;
-	} else if (begin.family == AF_INET) {
-		address[3] = begin.address;
-	} else {
-		return 0;
-	}
-	return peer_number(address, begin.port);
-}
-
 /* To whom the current call sends, 0: not known. */
 static __noinline u64 receiver_here(void)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct pt_regs *regs = (void *)bpf_task_pt_regs(task);
-	u16 call = saved_call(task);
-	u64 name = 0;
+	struct end to;
 
-	if (call == sendto_call)
-		return peer_at(ARGUMENT_5(regs));
-	/* msghdr begins with the address of the name. */
-	if (call == sendmsg_call &&
-	    !bpf_probe_read_user(&name, sizeof(name), (void *)ARGUMENT_2(regs)))
-		return peer_at(name);
-	return 0;
+	return named_end(&to) ? peer_number(to.address, to.port) : 0;
 }
 
 /*

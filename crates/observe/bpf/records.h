@@ -349,6 +349,8 @@ struct service {
 	u64 pushed;		/* sends that answer no request */
 	u64 open;		/* requests without an answer when recording stopped, */
 	u64 oldest;		/* and when the first of them came */
+	u64 packets;		/* of UDP that were sent to a peer, */
+	u64 packets_since;	/* and when the first was */
 	u64 held;		/* requests that nobody worked on: long polls, subscriptions */
 	u8 address[16];		/* of the peer that is called */
 	char path[SERVICE_PATH];

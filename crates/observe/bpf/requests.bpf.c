@@ -104,6 +104,8 @@ int BPF_PROG(on_sent, struct sock *sk, int length, int flags)
 		c = meet_by_send(sk, t->tgid);
 	if (!c)
 		return 0;
+	if (c->role == ROLE_CLIENT && sk->sk_protocol == IPPROTO_UDP)
+		packet_asks(sk, c);
 	if (c->datagrams)
 		packet_sent(c, t);
 	else if (c->role == ROLE_SERVER)
@@ -151,6 +153,17 @@ int end_answers(struct bpf_iter__bpf_sk_storage_map *ctx)
 
 	if (ctx->sk && c)
 		end_idle_answer(c);
+	return 0;
+}
+
+/* Of packets that nobody has answered only the peers that sent them are known. */
+SEC("iter/bpf_map_elem")
+int find_open_of_peers(struct bpf_iter__bpf_map_elem *ctx)
+{
+	struct connection *c = ctx->value;
+
+	if (ctx->key && c && c->begun && !c->served)
+		still_open(c);
 	return 0;
 }
 

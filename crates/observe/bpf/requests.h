@@ -310,6 +310,34 @@ static __always_inline void call_sent(struct connection *c, struct thread *t)
 	t->calls_open++;
 }
 
+/* Whose answers come at a socket that sends to several peers is not known. */
+static __noinline int packet_named(struct sock *sk, struct connection *c)
+{
+	struct service_key key = { .role = ROLE_CLIENT, .kind = SERVICE_UDP };
+	u64 named = receiver_here();
+
+	if (!c || !named || c->named == named)
+		return 0;
+	if (c->named) {
+		key.network = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+		c->service = service_number(&key, family_of(sk), c->tgid);
+	}
+	c->named = named;
+	return 0;
+}
+
+/* Whether a peer answers packets at all is told by how many it was sent. */
+static __always_inline void packet_asks(struct sock *sk, struct connection *c)
+{
+	struct service *service;
+
+	if (!sk->__sk_common.skc_dport)
+		packet_named(sk, c);
+	service = service_of(c->service);
+	if (service && !__sync_fetch_and_add(&service->packets, 1))
+		service->packets_since = bpf_ktime_get_ns();
+}
+
 static __always_inline void reply_read(struct connection *c, struct thread *t)
 {
 	struct service *service = service_of(c->service);

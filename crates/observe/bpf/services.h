@@ -9,7 +9,7 @@
 #define WHYLAG_SERVICES_H
 
 #include "hists.h"
-#include "sleeps.h"
+#include "named_end.h"
 
 #define IPPROTO_TCP	6
 #define IPPROTO_UDP	17
@@ -118,6 +118,21 @@ static __always_inline void key_of_server(struct service_key *key, struct sock *
 	}
 }
 
+/* The peer that the current call names, if it is known: else all of them have one key. */
+static __noinline int key_of_named(struct service_key *key, u16 family)
+{
+	struct end to;
+
+	if (!key || !named_end(&to))
+		return 0;
+	key->port = bpf_ntohs(to.port);
+	if (family == AF_INET6)
+		__builtin_memcpy(key->address, to.address, sizeof(to.address));
+	else
+		*(u32 *)key->address = to.address[3];
+	return 0;
+}
+
 /* The one that it calls. */
 static __always_inline void key_of_client(struct service_key *key, struct sock *sk)
 {
@@ -133,7 +148,9 @@ static __always_inline void key_of_client(struct service_key *key, struct sock *
 	}
 	key->kind = is_datagrams(sk) ? SERVICE_UDP : SERVICE_TCP;
 	key->port = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
-	if (family == AF_INET6)
+	if (!key->port)
+		key_of_named(key, family);
+	else if (family == AF_INET6)
 		BPF_CORE_READ_INTO(&key->address, sk, __sk_common.skc_v6_daddr);
 	else
 		*(u32 *)key->address = BPF_CORE_READ(sk, __sk_common.skc_daddr);

@@ -142,7 +142,7 @@ pub const PROBES: &[Probe] = &[
 ];
 
 /// The walks over tasks and sockets, which are on no tracepoint; and those that are of one way alone.
-const WALKS: [(&str, Part, Option<SocketWalk>); 9] = [
+const WALKS: [(&str, Part, Option<SocketWalk>); 10] = [
     ("learn_namespace", Part::Threads, None),
     ("start_watching", Part::Threads, None),
     ("dump_threads", Part::Threads, None),
@@ -152,6 +152,7 @@ const WALKS: [(&str, Part, Option<SocketWalk>); 9] = [
     ("dump_queues_of_files", Part::Sockets, Some(SocketWalk::Files)),
     ("end_answers", Part::Requests, Some(SocketWalk::Storage)),
     ("end_answers_of_files", Part::Requests, Some(SocketWalk::Files)),
+    ("find_open_of_peers", Part::Requests, None),
 ];
 
 /// The walks that a part needs.

@@ -327,7 +327,7 @@ impl Probes {
             self.wait_for_the_dying(threads.len());
         }
         // What is still being answered is complete as far as it is known.
-        let answers = self.end_answers(0);
+        let answers = self.end_answers(0).and_then(|()| self.find_open_of_peers());
         self.links.clear();
         self.timers.stop();
         answers?;

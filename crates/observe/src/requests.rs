@@ -53,6 +53,7 @@ struct Known {
     sent_ns: u64,
     slow: u64,
     connections: u64,
+    packets: u64,
 }
 
 /// What was read so far.
@@ -85,8 +86,10 @@ impl Requests {
             let of_it = seconds.iter().filter(|second| second.program == program(number));
             let counted = self.learn(&service, of_it);
             let Some(known) = self.known.get_mut(&number) else { continue };
-            let was = std::mem::replace(&mut known.connections, service.connections);
-            if counted == 0 && was == service.connections && service.open == 0 {
+            let seen = (service.connections, service.packets);
+            let before = (known.connections, known.packets);
+            (known.connections, known.packets) = seen;
+            if counted == 0 && before == seen && service.open == 0 {
                 continue;
             }
             if role(&service) == ServiceRole::Server {
@@ -124,6 +127,7 @@ impl Requests {
             sent_ns: self.least_ns,
             slow: 0,
             connections: 0,
+            packets: 0,
         });
         let mut counted = 0;
         for second in seconds.filter(|second| second.metric == MessageMetric::Total) {

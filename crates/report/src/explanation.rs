@@ -115,6 +115,17 @@ fn write_unanswered(
 }
 
 fn unanswered(silent: &Unanswered) -> String {
+    if silent.packets > 0 {
+        return format!(
+            "{} (pid {}) has sent {} to {} since {} before the end, and heard nothing: a peer that hangs \
+             or is not there, or one that never answers",
+            silent.comm,
+            silent.tgid,
+            counted(silent.packets, "packet"),
+            peer(silent),
+            duration(silent.ns)
+        );
+    }
     let never = match silent.never {
         0 => String::new(),
         all if all == silent.connections => " (nothing ever came)".to_owned(),

@@ -11,6 +11,7 @@ use std::net::UdpSocket;
 use std::process::{Command, Stdio};
 
 use common::programs::program;
+use common::values::Values;
 use common::{Helper, Lab};
 use serde_json::Value;
 
@@ -62,6 +63,30 @@ fn what_is_asked_while_it_is_recorded_is_told_too() {
         let address = recorded.stdout().trim().strip_prefix("asked ").unwrap();
         assert_eq!((to.as_str(), has_never), (address, never), "{answer}");
         assert!(ns >= LEAST_NS, "{ns}");
+    }
+}
+
+/// Packets of UDP that nobody answers are told of a server that owes answers, not of one that only reports.
+#[test]
+fn packets_that_nobody_answers_are_told_where_an_answer_is_owed() {
+    let Some(lab) = Lab::new() else { return };
+    for (how, is_told) in
+        [("named", true), ("connected", true), ("answers", false), ("several", false)]
+    {
+        let program = program("udp_relay");
+        let recorded = lab.record(&[], [program.as_os_str(), how.as_ref(), "2".as_ref()]);
+        let own = Values::of(recorded.stdout());
+        let answer = lab.explain();
+        let told = answer["unanswered"].as_array().unwrap();
+        println!("{how}: {}, {told:?}", recorded.stdout().trim());
+        if is_told {
+            let [silent] = &told[..] else { panic!("{how}: {answer}") };
+            assert_eq!(silent["to"], format!("UDP 127.0.0.1:{}", own.get("silent")));
+            assert_eq!(silent["packets"], own.get("packets"));
+            assert!(silent["ns"].as_u64().unwrap() > 1_900_000_000, "{silent}");
+        } else {
+            assert_eq!(told.len(), 0, "{how}: {answer}");
+        }
     }
 }
 

@@ -3,16 +3,23 @@
 //! A call that is never answered ends no wait, so it is in no finding, and a peer that hangs looks like
 //! one that has nothing to tell: a queue without a job, a long poll, a log that is shipped. Who sent, to
 //! whom, and for how long there was no answer is shown with the findings.
+//!
+//! Packets of UDP are often sent to somebody who never answers (statsd, syslog). Where a process owes answers
+//! itself, or asks a name server, it waits for one.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{Finding, QueueSecond, Unanswered};
+use model::{Finding, MessageMetric, QueueSecond, Service, ServiceRole, Unanswered};
 
 use crate::case::Case;
 
 /// Shorter silences are ordinary.
 const SILENCE_NS: u64 = 1_000_000_000;
+/// One packet may be lost.
+const PACKETS: u64 = 2;
+/// Of name servers: RFC 1035, 4.2.
+const NAME_SERVERS: &str = ":53";
 
 /// By process and peer, those with the longest silence first; none of a part of a run.
 pub(super) fn unanswered(case: &Case, findings: &[Finding]) -> Vec<Unanswered> {
@@ -40,6 +47,7 @@ pub(super) fn unanswered(case: &Case, findings: &[Finding]) -> Vec<Unanswered> {
                 connections: 0,
                 never: 0,
                 ns: 0,
+                packets: 0,
                 matters: !is_found,
             }
         });
@@ -47,9 +55,53 @@ pub(super) fn unanswered(case: &Case, findings: &[Finding]) -> Vec<Unanswered> {
         peer.never += u64::from(last.heard_ns.is_none());
         peer.ns = peer.ns.max(ns);
     }
-    let mut all: Vec<Unanswered> = of_peers.into_values().collect();
+    let packets = packets_to_nobody(case, end_ns).into_iter();
+    let packets = packets.map(|peer| Unanswered { matters: !is_found, ..peer });
+    let mut all: Vec<Unanswered> = of_peers.into_values().chain(packets).collect();
     all.sort_by_key(|peer| Reverse(peer.ns));
     all
+}
+
+/// Peers that answered no packet of UDP, of processes that wait for an answer.
+fn packets_to_nobody(case: &Case, end_ns: u64) -> Vec<Unanswered> {
+    let services = case.run.sums.services.iter().filter(|_| case.scope().is_none());
+    let silent = services.filter_map(|service| {
+        let ns = end_ns.saturating_sub(service.packets_since_ns?);
+        let is_silent = ns >= SILENCE_NS && service.packets >= PACKETS && !answers(case, service);
+        let is_awaited =
+            || service.name.ends_with(NAME_SERVERS) || owes_answers(case, service.tgid, end_ns);
+        (is_silent && is_awaited()).then(|| Unanswered {
+            tgid: service.tgid,
+            comm: case.run.comm(service.tgid).to_owned(),
+            to: service.name.clone(),
+            peer: None,
+            peer_comm: String::new(),
+            connections: service.connections,
+            never: service.connections,
+            ns,
+            packets: service.packets,
+            matters: false,
+        })
+    });
+    silent.collect()
+}
+
+fn answers(case: &Case, peer: &Service) -> bool {
+    let messages = &case.run.messages;
+    let flows = messages.program(peer.program).map(|program| program.flows.iter());
+    flows
+        .into_iter()
+        .flatten()
+        .any(|flow| messages.histogram(peer.program, flow.flow, MessageMetric::Total).count() > 0)
+}
+
+/// A request that it has read is open for as long.
+fn owes_answers(case: &Case, tgid: u32, end_ns: u64) -> bool {
+    let mut services = case.run.sums.services.iter();
+    services.any(|service| {
+        let open_ns = service.oldest_ns.map_or(0, |oldest| end_ns.saturating_sub(oldest));
+        service.role == ServiceRole::Server && service.tgid == tgid && open_ns >= SILENCE_NS
+    })
 }
 
 /// The recorded process that has the other end.
@@ -79,8 +131,9 @@ fn peer_name(case: &Case, second: &QueueSecond, peer: Option<u32>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use model::{Account, Blocked, Run, SentLast, SocketKind};
+    use model::{Account, Blocked, Run, SentLast, Service, ServiceRole, SocketKind};
 
+    use crate::testing::requests::{PORT, calls};
     use crate::testing::{RunBuilder, SECOND, USER, queue};
 
     const RECEIVE: Account = Account::Blocked(Blocked::SocketReceive);
@@ -122,6 +175,46 @@ mod tests {
         (other.socket.tgid, other.sent_last) = (20, None);
         run.sockets.queues.push(other);
         assert_eq!(crate::explain(&run).unanswered[0].peer, Some(20));
+    }
+
+    /// Process 10 has sent packets to this peer for three seconds; a request at its port has waited for so long.
+    fn sends_packets(name: &str, answers: usize, open_ns: Option<u64>) -> Run {
+        let run = RunBuilder::new().thread(10, 10, &[(RECEIVE, 4 * SECOND)]).build();
+        let mut run = calls(run, answers, SECOND / 100);
+        let end_ns = run.header.started_ns + run.length_ns();
+        let peer = run.sums.services.last_mut().unwrap();
+        (peer.name, peer.packets) = (name.into(), 12);
+        peer.packets_since_ns = Some(end_ns - 3 * SECOND);
+        let oldest_ns = open_ns.map(|ns| end_ns - ns);
+        let (program, role) = (PORT, ServiceRole::Server);
+        let port = Service {
+            program,
+            role,
+            oldest_ns,
+            packets: 0,
+            packets_since_ns: None,
+            ..peer.clone()
+        };
+        run.sums.services.push(port);
+        run
+    }
+
+    #[test]
+    fn packets_to_nobody_are_told_where_an_answer_is_owed_or_of_a_name_server() {
+        let found = crate::explain(&sends_packets("UDP 10.0.0.1:5399", 0, Some(2 * SECOND)));
+        let [peer] = &found.unanswered[..] else { panic!("{found:?}") };
+        assert_eq!(
+            (peer.to.as_str(), peer.packets, peer.ns),
+            ("UDP 10.0.0.1:5399", 12, 3 * SECOND)
+        );
+        assert!(peer.matters);
+        let silent = |name, answers, open| {
+            crate::explain(&sends_packets(name, answers, open)).unanswered.len()
+        };
+        assert_eq!(silent("UDP 10.0.0.1:53", 0, None), 1);
+        assert_eq!(silent("UDP 10.0.0.1:8125", 0, None), 0);
+        assert_eq!(silent("UDP 10.0.0.1:8125", 0, Some(SECOND / 2)), 0);
+        assert_eq!(silent("UDP 10.0.0.1:5399", 1, Some(2 * SECOND)), 0);
     }
 
     #[test]

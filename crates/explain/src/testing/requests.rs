@@ -72,6 +72,8 @@ pub fn calls(mut run: Run, n: usize, ns: u64) -> Run {
         open: 0,
         peer: Some(model::Peer { tgid: 90, comm: "postgres".into() }),
         calls_at_once: Vec::new(),
+        packets: 0,
+        packets_since_ns: None,
         oldest_ns: None,
     });
     run

@@ -226,7 +226,8 @@ pub struct HeldOpen {
 
 /// Connections on which a process has sent something to a peer and has had no answer for a second or more
 /// when the recording ended: the peer hangs, or it has nothing to tell yet (a queue, a long poll, a log
-/// that is shipped), which looks the same.
+/// that is shipped), which looks the same. Or packets of UDP to a peer that answered none of them, sent by a
+/// process that asks a name server, or owes answers itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "types", derive(ts_rs::TS))]
 pub struct Unanswered {
@@ -246,6 +247,9 @@ pub struct Unanswered {
     pub never: u64,
     /// Since the longest of them sent, until the end of the recording.
     pub ns: u64,
+    /// Packets of UDP that were sent to it; 0 of connections of another kind.
+    #[serde(default)]
+    pub packets: u64,
     /// That is to be shown with the findings: nothing else is found.
     pub matters: bool,
 }

@@ -28,6 +28,12 @@ pub struct Service {
     /// Requests that had been read and had no answer when recording stopped.
     #[serde(default)]
     pub open: u64,
+    /// Packets of UDP that were sent to a peer; 0 in older runs.
+    #[serde(default)]
+    pub packets: u64,
+    /// When the first of them was.
+    #[serde(default)]
+    pub packets_since_ns: Option<u64>,
     /// The process that answers, of a peer on this host: the last one seen to, recorded or not.
     #[serde(default)]
     pub peer: Option<Peer>,
@@ -35,7 +41,7 @@ pub struct Service {
     /// that took at least the threshold; empty in older runs.
     #[serde(default)]
     pub calls_at_once: Vec<u64>,
-    /// When the first of them came.
+    /// When the first of the `open` ones came.
     #[serde(default)]
     pub oldest_ns: Option<u64>,
 }
@@ -69,7 +75,7 @@ impl Sum for Service {
     }
 
     fn count(&self) -> u64 {
-        self.connections.max(self.several).max(self.pushed).max(self.left_out)
+        self.connections.max(self.several).max(self.pushed).max(self.left_out).max(self.packets)
     }
 
     fn ns(&self) -> u64 {
@@ -86,12 +92,14 @@ impl Sum for Service {
     }
 
     fn add(&mut self, other: &Self) {
-        add_each!(self, other, [connections, several, pushed, left_out, open]);
+        add_each!(self, other, [connections, several, pushed, left_out, open, packets]);
         self.calls_at_once.resize(self.calls_at_once.len().max(other.calls_at_once.len()), 0);
         for (sum, ns) in self.calls_at_once.iter_mut().zip(&other.calls_at_once) {
             *sum = sum.saturating_add(*ns);
         }
         self.peer = other.peer.clone().or(self.peer.take());
         self.oldest_ns = self.oldest_ns.into_iter().chain(other.oldest_ns).min();
+        let since = self.packets_since_ns.into_iter().chain(other.packets_since_ns);
+        self.packets_since_ns = since.min();
     }
 }

@@ -59,13 +59,19 @@ impl Probes {
             }
             SocketWalk::Files => self.over_files(&progs.end_answers_of_files),
         };
-        let link = link.map_err(Error::bpf("attaching an iterator"))?;
-        let mut iter = Iter::new(&link).map_err(Error::bpf("opening an iterator"))?;
-        iter.read_to_end(&mut Vec::new()).map_err(Error::io("walking over connections"))?;
+        walk(link)?;
         if let Some(bss) = self.skel.maps.bss_data.as_mut() {
             bss.connections_open = bss.connections_walked;
         }
         Ok(())
+    }
+
+    /// Counts the requests of UDP that have no answer when recording stops.
+    pub(super) fn find_open_of_peers(&self) -> Result<(), Error> {
+        if !self.links.contains_key(&RecorderPart::Requests) {
+            return Ok(());
+        }
+        walk(self.skel.progs.find_open_of_peers.attach_iter(self.skel.maps.peers.as_fd()))
     }
 
     /// The sockets that listen have been found: who asks on a connection can be told from now on.
@@ -103,4 +109,11 @@ impl Probes {
             (Err(error), _) | (_, Err(error)) => Err(attached(error)),
         }
     }
+}
+
+fn walk(link: libbpf_rs::Result<Link>) -> Result<(), Error> {
+    let link = link.map_err(Error::bpf("attaching an iterator"))?;
+    let mut iter = Iter::new(&link).map_err(Error::bpf("opening an iterator"))?;
+    iter.read_to_end(&mut Vec::new()).map_err(Error::io("walking over connections"))?;
+    Ok(())
 }

@@ -65,6 +65,8 @@ pub fn summed(service: &service) -> Service {
         pushed: service.pushed,
         left_out: service.unsent,
         open: service.open,
+        packets: service.packets,
+        packets_since_ns: (service.packets > 0).then_some(service.packets_since),
         peer: peer_process(service),
         calls_at_once: Vec::new(),
         oldest_ns: (service.open > 0).then_some(service.oldest),

@@ -213,6 +213,7 @@ fn a_peer_that_has_not_answered_is_told_first_where_nothing_is_found() {
         connections: 3,
         never,
         ns: 12_000_000_000,
+        packets: 0,
         matters,
     };
     explanation.unanswered = vec![silent("10.0.0.1:5432", 1, false)];

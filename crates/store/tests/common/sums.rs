@@ -103,6 +103,8 @@ pub fn sums() -> Sums {
             left_out: 1,
             open: 2,
             peer: Some(Peer { tgid: 90, comm: "postgres".into() }),
+            packets: 6,
+            packets_since_ns: Some(STARTED_NS + 1),
             calls_at_once: vec![3, 5],
             oldest_ns: Some(STARTED_NS),
         }],

@@ -65,6 +65,8 @@ fn served() -> Run {
         pushed: 1,
         left_out: 0,
         open: 2,
+        packets: 0,
+        packets_since_ns: None,
         peer: None,
         calls_at_once: Vec::new(),
         oldest_ns: Some(run.header.started_ns),
