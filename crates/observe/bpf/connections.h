@@ -159,10 +159,15 @@ static __always_inline struct connection *new_connection(struct sock *sk, u32 nu
 		return NULL;
 	}
 	c = bpf_sk_storage_get(&connections, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	/* NULL as well if another CPU makes it at the same time: then it is there. */
+	if (!c)
+		c = bpf_sk_storage_get(&connections, sk, 0, 0);
 	if (!c) {
 		lost(LOSS_CONNECTION);
 		return NULL;
 	}
+	if (c->service)
+		return c;
 	c->service = number;
 	c->role = role;
 	c->datagrams = role == ROLE_SERVER && is_datagrams(sk) ? PEERS_KNOWN : 0;

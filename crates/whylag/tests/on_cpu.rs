@@ -12,22 +12,52 @@ use common::programs::program;
 use common::values::Values;
 use model::{Account, Run};
 
+/// Samples are taken 997 times a second for two seconds, and then 99 times.
+const FAST_NS: f64 = 1e9 / 997.0;
+const SLOW_NS: f64 = 1e9 / 99.0;
+
+/// Samples, and what they stand for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Samples {
+    n: u64,
+    ns: f64,
+    /// Of what each stands for.
+    squares: f64,
+}
+
+impl Samples {
+    fn add(self, n: u64, ns: u64) -> Samples {
+        let slow = (ns as f64 - n as f64 * FAST_NS) / (SLOW_NS - FAST_NS);
+        let slow = slow.clamp(0.0, n as f64);
+        let squares = (n as f64 - slow) * FAST_NS.powi(2) + slow * SLOW_NS.powi(2);
+        Samples { n: self.n + n, ns: self.ns + ns as f64, squares: self.squares + squares }
+    }
+
+    fn and(self, other: Samples) -> Samples {
+        let (n, ns) = (self.n + other.n, self.ns + other.ns);
+        Samples { n, ns, squares: self.squares + other.squares }
+    }
+}
+
 /// Samples of a thread in user code, by the innermost function.
-fn samples(run: &Run, tid: u32) -> BTreeMap<String, u64> {
-    let mut functions = BTreeMap::new();
+fn samples(run: &Run, tid: u32) -> BTreeMap<String, Samples> {
+    let mut functions = BTreeMap::<String, Samples>::new();
     let own = run.sums.paths.iter().filter(|path| path.sampled && path.tid == tid);
     for path in own.filter(|path| path.account == Account::User) {
         let stack = &run.stacks[&path.user.expect("a user stack")];
-        *functions.entry(stack.frames[0].label()).or_default() += path.count;
+        let function = functions.entry(stack.frames[0].label()).or_default();
+        *function = function.add(path.count, path.ns);
     }
     functions
 }
 
-/// `n` samples are those that a share `part` of `all` leads to, within five standard deviations.
-fn assert_fits(n: u64, all: u64, part: f64, what: &str) {
-    let expected = part * all as f64;
-    let deviation = (expected * (1.0 - part)).sqrt().max(1.0);
-    assert!((n as f64 - expected).abs() <= 5.0 * deviation, "{what}: {n} of {all}, not {expected}");
+/// These samples stand for the share `part` of what `all` stand for, within five standard deviations.
+fn assert_fits(one: Samples, all: Samples, part: f64, what: &str) {
+    let deviation = (all.squares * part * (1.0 - part)).sqrt() / all.ns;
+    let share = one.ns / all.ns;
+    let text = format!("{what}: {share}, not {part} with {deviation}; {one:?} of {all:?}");
+    println!("{text}");
+    assert!((share - part).abs() <= 5.0 * deviation, "{text}");
 }
 
 #[test]
@@ -40,16 +70,17 @@ fn a_busy_thread_has_the_functions_that_it_spent_its_time_in() {
     let of_busy = samples(run, busy);
     let count = |name: &str| of_busy.get(name).copied().unwrap_or_default();
     let (long, short) = (count("long_part"), count("short_part"));
-    assert!(long + short > 200, "{of_busy:?}");
+    let of_both = long.and(short);
+    assert!(of_both.n > 200, "{of_busy:?}");
     let (long_ns, short_ns) = (truth.get("long") as f64, truth.get("short") as f64);
-    assert_fits(long, long + short, long_ns / (long_ns + short_ns), "long_part");
+    assert_fits(long, of_both, long_ns / (long_ns + short_ns), "long_part");
     assert!(!of_busy.contains_key("seldom"), "that is the other thread: {of_busy:?}");
     let of_idle = samples(run, idle);
     assert!(of_idle.contains_key("seldom") && !of_idle.contains_key("long_part"), "{of_idle:?}");
     // Both together: neither has samples of the other.
     let seldom = of_idle["seldom"];
     let part = truth.get("seldom") as f64 / (truth.get("seldom") as f64 + long_ns + short_ns);
-    assert_fits(seldom, seldom + long + short, part, "seldom");
+    assert_fits(seldom, seldom.and(of_both), part, "seldom");
 
     explained(&lab, busy, idle);
     folded(&lab, run, busy);
