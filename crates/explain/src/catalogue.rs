@@ -49,6 +49,7 @@ pub const ALL: &[&Cause] = &[
     &network::udp_rcvbuf_stall::CAUSE,
     &network::socket_diag_reader::CAUSE,
     &network::listen_overflow::CAUSE,
+    &network::connect_timeout::CAUSE,
     &network::nagle_delack::CAUSE,
     &network::rate_limit_burst::CAUSE,
     &network::tcp_rto::CAUSE,

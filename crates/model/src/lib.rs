@@ -103,8 +103,8 @@ pub use runs_comparison::{
 pub use series::{MetricChange, Series, SeriesChange, SeriesKind, Trend, TrendLine, WeekChange};
 pub use shared::Shared;
 pub use socket::{
-    BlockedSends, Depth, Drops, QueueSecond, Resent, SentLast, Socket, SocketAddress, SocketKind,
-    Sockets, Timeout, TimeoutKind,
+    BlockedSends, Connecting, Depth, Drops, QueueSecond, Resent, SentLast, Socket, SocketAddress,
+    SocketKind, Sockets, Timeout, TimeoutKind,
 };
 pub use stack::{Frame, ImportedCall, PathSum, SourceLine, Space, Stack, StackId, StackSum};
 pub use sums::{Sum, SumVisitor, Sums, put_into_groups};

@@ -210,6 +210,9 @@ pub struct QueueSecond {
     /// segment, which waits until what is on its way is acknowledged.
     #[serde(default)]
     pub nagle_looks: u64,
+    /// When it had no answer to its SYN.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connecting: Option<Connecting>,
     /// Packets dropped at it.
     pub drops: u64,
     /// Segments sent once more.
@@ -221,6 +224,15 @@ pub struct QueueSecond {
     /// Set in the last second of a recording only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sent_last: Option<SentLast>,
+}
+
+/// Looks that found a socket without an answer to its SYN: it was sent before the first of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Connecting {
+    /// The first, in whichever second.
+    pub since_ns: u64,
+    /// The last so far.
+    pub last_ns: u64,
 }
 
 /// Packets that were dropped at a socket, one after the other.

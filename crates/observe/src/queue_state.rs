@@ -101,6 +101,7 @@ impl State {
             receive: Depth::default(),
             send: Depth::default(),
             nagle_looks: 0,
+            connecting: None,
             drops: 0,
             resent: Resent::default(),
             blocked_sends,
@@ -310,6 +311,27 @@ mod tests {
         assert_eq!(shown, [7, 81, 40_000]);
         let last = SentLast { sent_ns: 5 * MS, heard_ns: Some(3 * MS) };
         assert_eq!(queues[0].sent_last, Some(last));
+    }
+
+    #[test]
+    fn looks_tell_for_how_long_a_socket_has_had_no_answer_to_its_syn() {
+        let tcp = |at_ms, state| queue_record {
+            protocol: libc::IPPROTO_TCP as u16,
+            state,
+            send: 1,
+            ..look(at_ms, 0, 0)
+        };
+        let mut state = State::default();
+        let mut seen = |at_ms, in_state, from_ms| {
+            state.note(&tcp(at_ms, in_state));
+            let connecting = state.take(from_ms * MS).queues[0].connecting;
+            connecting.map(|seen| (seen.since_ns / MS, seen.last_ns / MS))
+        };
+        assert_eq!(seen(100, 7, 0), None);
+        assert_eq!(seen(900, 2, 0), Some((900, 900)));
+        assert_eq!(seen(1_700, 2, 1_000), Some((900, 1_700)));
+        // It is connected, and another second has begun.
+        assert_eq!(seen(2_100, 1, 2_000), None);
     }
 
     #[test]

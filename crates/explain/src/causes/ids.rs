@@ -25,6 +25,7 @@ pub(crate) const BARRIER_STRAGGLER: Id = Id("barrier-straggler");
 pub(crate) const BLOCKED_LOG_PIPE: Id = Id("blocked-log-pipe");
 pub(crate) const CGROUP_THROTTLE: Id = Id("cgroup-throttle");
 pub(crate) const CLOSE_LINGER: Id = Id("close-linger");
+pub(crate) const CONNECT_TIMEOUT: Id = Id("connect-timeout");
 pub(crate) const CORE_DUMP: Id = Id("core-dump");
 pub(crate) const CPUTIME_CLOCK_THREADS: Id = Id("cputime-clock-threads");
 pub(crate) const CPU_RUNQUEUE: Id = Id("cpu-runqueue");

@@ -151,6 +151,7 @@ pub fn queue(kind: SocketKind, largest: u64, limit: u64, drops: u64) -> QueueSec
         receive: Depth { mean: largest / 2, max: largest, max_ns: 7, limit },
         send: Depth::default(),
         nagle_looks: 0,
+        connecting: None,
         drops,
         resent: model::Resent::default(),
         blocked_sends: model::BlockedSends::default(),

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use model::{
-    BlockedSends, Depth, Drops, QueueSecond, Resent, SentLast, Socket, SocketKind, Timeout,
-    TimeoutKind,
+    BlockedSends, Connecting, Depth, Drops, QueueSecond, Resent, SentLast, Socket, SocketKind,
+    Timeout, TimeoutKind,
 };
 
 use crate::bpf::queue_record;
@@ -13,6 +13,8 @@ use crate::wire::Role;
 
 /// Ports from here on are given to whoever connects.
 const EPHEMERAL_PORT: u16 = 32_768;
+/// include/net/tcp_states.h
+const SYN_SENT: u8 = 2;
 
 /// A socket, since the last batch and before.
 pub struct KnownSocket {
@@ -26,6 +28,7 @@ pub struct KnownSocket {
     receive: Sum,
     send: Sum,
     nagle_looks: u64,
+    connecting: Option<Connecting>,
     drops: u64,
     drops_before: u64,
     resent: Resent,
@@ -52,6 +55,7 @@ impl KnownSocket {
             receive: Sum::default(),
             send: Sum::default(),
             nagle_looks: 0,
+            connecting: None,
             drops: 0,
             drops_before: 0,
             resent: Resent::default(),
@@ -82,6 +86,7 @@ impl KnownSocket {
         self.receive.add(now, queued, limit);
         self.send.add(now, record.send, record.send_limit);
         self.nagle_looks += u64::from(record.nagle);
+        self.note_connecting(record);
         let new = record.drops.saturating_sub(self.drops_before);
         self.drops_before = self.drops_before.max(record.drops);
         self.drops += new;
@@ -122,6 +127,7 @@ impl KnownSocket {
             receive: self.receive.depth(self.looks),
             send: self.send.depth(self.looks),
             nagle_looks: self.nagle_looks,
+            connecting: self.connecting.filter(|seen| seen.last_ns >= start_ns),
             drops: self.drops,
             resent: std::mem::take(&mut self.resent),
             blocked_sends,
@@ -162,6 +168,14 @@ impl KnownSocket {
             self.ports = ports;
         }
         true
+    }
+
+    fn note_connecting(&mut self, record: &queue_record) {
+        if self.socket.kind == SocketKind::Tcp && record.state == SYN_SENT {
+            let last_ns = record.time_ns;
+            let first = Connecting { since_ns: last_ns, last_ns };
+            self.connecting.get_or_insert(first).last_ns = last_ns;
+        }
     }
 
     fn note_resent(&mut self, record: &queue_record) {

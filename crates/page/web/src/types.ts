@@ -2017,7 +2017,8 @@ ends: { [key in ChainEnd]?: number }, };
 /**
  * Connections on which a process has sent something to a peer and has had no answer for a second or more
  * when the recording ended: the peer hangs, or it has nothing to tell yet (a queue, a long poll, a log
- * that is shipped), which looks the same.
+ * that is shipped), which looks the same. Or packets of UDP to a peer that answered none of them, sent by a
+ * process that asks a name server, or owes answers itself.
  */
 export type Unanswered = { 
 /**
@@ -2052,6 +2053,10 @@ never: number,
  * Since the longest of them sent, until the end of the recording.
  */
 ns: number, 
+/**
+ * Packets of UDP that were sent to it; 0 of connections of another kind.
+ */
+packets: number, 
 /**
  * That is to be shown with the findings: nothing else is found.
  */

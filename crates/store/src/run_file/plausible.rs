@@ -111,6 +111,9 @@ impl Totals {
             self.count(second.resent.segments)?;
             self.count(sends.refused)?;
             self.count(sends.waited)?;
+            if let Some(seen) = second.connecting {
+                time("a connect", seen.since_ns.max(seen.last_ns))?;
+            }
             if let Some(last) = second.sent_last {
                 time("what was sent last", last.sent_ns.max(last.heard_ns.unwrap_or(0)))?;
             }

@@ -21,6 +21,7 @@ pub fn sockets() -> Sockets {
         receive,
         send: Depth::default(),
         nagle_looks: 3,
+        connecting: Some(Connecting { since_ns: STARTED_NS, last_ns: STARTED_NS + 40_000_000 }),
         drops: 887,
         resent: Resent {
             segments: 3,

@@ -14,6 +14,7 @@ mod barrier_straggler;
 mod blocked_log_pipe;
 mod cgroup_throttle;
 mod close_linger;
+mod connect_timeout;
 mod core_dump;
 mod cpu_runqueue;
 mod cputime_clock_threads;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::fs::{Advice, fadvise};
 
 use crate::common::family::descendants;
-use crate::process::Process;
+use crate::process::{Process, command};
 use crate::stage::Stage;
 
 /// Answers each request in a thread of its own after argv[2] milliseconds.
@@ -40,6 +40,27 @@ pub fn slow_backend(stage: &Stage, takes_ms: u32) -> (Process, u16) {
     let source = stage.file("backend.py", SLOW_BACKEND);
     let words = ["/usr/bin/python3", &source, &port.to_string(), &takes_ms.to_string()];
     (stage.server(&words, port), port)
+}
+
+/// Listens at argv[1] for packets that have passed no router, of a time to live that those of loopback do not have:
+/// they are dropped, as a firewall does that does not refuse them.
+const DEAD_BACKEND: &str = r#"
+import signal, socket, sys
+
+IP_MINTTL = 21
+listening = socket.socket()
+listening.setsockopt(socket.IPPROTO_IP, IP_MINTTL, 255)
+listening.bind(("127.0.0.1", int(sys.argv[1])))
+listening.listen(128)
+signal.pause()
+"#;
+
+/// A server that nothing comes back from, and its port.
+pub fn dead_backend(stage: &Stage) -> (Process, u16) {
+    let port = stage.port();
+    let source = stage.file("dead.py", DEAD_BACKEND);
+    let mut words = command(&["/usr/bin/python3", &source, &port.to_string()]);
+    (stage.start(&mut words), port)
 }
 
 /// Does something again and again until it is dropped.

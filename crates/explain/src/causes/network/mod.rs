@@ -2,6 +2,8 @@
 
 pub(crate) mod causes_of_stalls;
 pub(crate) mod close_linger;
+pub(crate) mod connect_timeout;
+mod connects;
 pub(crate) mod dns_timeout;
 pub(crate) mod held_rests;
 pub(crate) mod listen_overflow;

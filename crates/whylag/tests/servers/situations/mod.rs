@@ -28,6 +28,7 @@ mod memcached_quota;
 mod mosquitto_healthy;
 mod mosquitto_saves;
 mod nats_healthy;
+mod nginx_dead_upstream;
 mod nginx_disk_reads;
 mod nginx_healthy;
 mod nginx_log_pipe;
@@ -102,6 +103,7 @@ pub static SITUATIONS: &[&Situation] = &[
     &mosquitto_healthy::SITUATION,
     &mosquitto_saves::SITUATION,
     &nats_healthy::SITUATION,
+    &nginx_dead_upstream::SITUATION,
     &nginx_disk_reads::SITUATION,
     &nginx_healthy::SITUATION,
     &nginx_log_pipe::SITUATION,
