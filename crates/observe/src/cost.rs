@@ -10,7 +10,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use libbpf_rs::libbpf_sys;
-use libbpf_rs::skel::Skel;
 use libbpf_rs::{AsRawLibbpf, MapCore, MapFlags};
 use model::{Cost, ProbeCost, RecorderPart};
 
@@ -46,7 +45,7 @@ impl CostSampler {
     /// Opens the first window at once.
     pub fn start(probes: &Probes, with_budget: bool) -> Result<CostSampler, Error> {
         let mut programs = Vec::new();
-        for program in probes.skel().object().progs() {
+        for program in probes.programs() {
             if let Some(probe) = PROBES.iter().find(|probe| program.name() == probe.program)
                 && let Ok(fd) = duplicate(program_fd(&program))
             {
@@ -174,7 +173,8 @@ fn run_time(fd: &OwnedFd) -> (u64, u64) {
     if failed == 0 { (info.run_time_ns, info.run_cnt) } else { (0, 0) }
 }
 
-fn program_fd(program: &libbpf_rs::Program<'_>) -> RawFd {
+/// Of a program that is not loaded below 0.
+pub fn program_fd(program: &libbpf_rs::Program<'_>) -> RawFd {
     // SAFETY: the program belongs to an open object; the call only reads a field of it.
     unsafe { libbpf_sys::bpf_program__fd(program.as_libbpf_object().as_ptr()) }
 }

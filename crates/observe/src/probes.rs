@@ -1,5 +1,6 @@
 //! The kernel side, loaded and attached.
 
+mod beside;
 mod load;
 mod sockets;
 
@@ -11,13 +12,14 @@ use std::thread;
 use std::time::Duration;
 
 use libbpf_rs::skel::Skel;
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, ProgramMut};
 use model::{RecorderPart, StackId};
 
 pub use self::load::Config;
 use crate::Error;
 use crate::bpf::{self, WhylagSkel, thread_record};
 use crate::capability::Recording;
+use crate::cost::program_fd;
 use crate::kallsyms::TextRanges;
 use crate::kernel_symbols::KernelSymbols;
 use crate::sample_timers::SampleTimers;
@@ -46,6 +48,8 @@ const GENERATIONS: usize = 64;
 /// Loaded and attached programs. Dropping it detaches them.
 pub struct Probes {
     skel: WhylagSkel<'static>,
+    /// Some of the programs, with the maps of the others.
+    beside: Option<WhylagSkel<'static>>,
     links: BTreeMap<RecorderPart, Vec<Link>>,
     timers: SampleTimers,
     /// As long as a window lasts.
@@ -107,7 +111,7 @@ impl Probes {
             let text = text.map(|thread| thread.join().unwrap_or_default());
             (loaded, text.unwrap_or_else(|_| TextRanges::of_this_kernel()))
         });
-        let (mut skel, sizes) = loaded?;
+        let load::Loaded { mut skel, beside, sizes } = loaded?;
         if let Some(bss) = skel.maps.bss_data.as_mut() {
             bss.sched_text = text.sched;
             bss.lock_text = text.lock;
@@ -116,6 +120,7 @@ impl Probes {
         let target = &config.target;
         let mut loaded = Probes {
             skel,
+            beside,
             links: BTreeMap::new(),
             timers: SampleTimers::new(config.sampling),
             call_window: Vec::new(),
@@ -199,7 +204,7 @@ impl Probes {
             return Ok(links);
         }
         for probe in recording.probes.iter().filter(|probe| probe.part == part) {
-            for program in self.skel.object().progs_mut().filter(|p| p.name() == probe.program) {
+            for program in self.programs().filter(|p| p.name() == probe.program) {
                 links.push(program.attach().map_err(Error::bpf("attaching"))?);
             }
         }
@@ -396,6 +401,12 @@ impl Probes {
             self.skel.progs.show_symbols.attach().map_err(Error::bpf("attaching an iterator"))?;
         let addresses = MapHandle::try_from(addresses).map_err(Error::bpf("sharing a map"))?;
         Ok(KernelSymbols::new(addresses, answers))
+    }
+
+    /// The programs that are loaded.
+    pub fn programs(&self) -> impl Iterator<Item = ProgramMut<'_>> {
+        let beside = self.beside.iter().flat_map(|skel| skel.object().progs_mut());
+        self.skel.object().progs_mut().chain(beside).filter(|program| program_fd(program) >= 0)
     }
 
     /// The maps.

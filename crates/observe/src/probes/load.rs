@@ -1,11 +1,13 @@
 //! The kernel side before it is attached: opened, told what it has to know, and loaded.
 
 use std::mem::MaybeUninit;
+use std::thread;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapType, OpenObject};
 use model::{RecorderPart, Syscall};
 
+use super::beside;
 use crate::Error;
 use crate::bpf::{OpenWhylagSkel, WhylagSkel, WhylagSkelBuilder};
 use crate::bpf_log;
@@ -51,7 +53,7 @@ const SPUN_MIN_NS_PER_CPU: u64 = 1_000;
 const FIRST_SAMPLE_MASK: u32 = 15;
 
 /// Loads the programs of a recording.
-pub fn load(config: &Config, recording: &Recording) -> Result<(WhylagSkel<'static>, Sizes), Error> {
+pub fn load(config: &Config, recording: &Recording) -> Result<Loaded, Error> {
     // The generated skeleton borrows the object for its whole life; one small object per
     // recorder lives as long as the process.
     bpf_log::begin()?;
@@ -112,12 +114,38 @@ pub fn load(config: &Config, recording: &Recording) -> Result<(WhylagSkel<'stati
         preallocate(&mut open)?;
     }
     let wanted = programs(recording);
+    let others = beside::programs(&wanted);
     for mut program in open.open_object_mut().progs_mut() {
         let name = program.name().to_string_lossy().into_owned();
-        program.set_autoload(wanted.contains(&name.as_str()));
+        let name = name.as_str();
+        program.set_autoload(wanted.contains(&name) && !others.contains(&name));
     }
-    let skel = open.load().map_err(|error| Error::Refused(bpf_log::refusal(&error)))?;
-    Ok((skel, sizes))
+    let refused = |error| Error::Refused(bpf_log::refusal(&error));
+    if others.is_empty() {
+        let skel = open.load().map_err(refused)?;
+        return Ok(Loaded { skel, beside: None, sizes });
+    }
+    let maps = beside::make_maps(open.open_object()).map_err(refused)?;
+    let (skel, beside) = thread::scope(|scope| {
+        let beside = thread::Builder::new().spawn_scoped(scope, || beside::load(&others, &maps));
+        let skel = open.load();
+        // Where no thread can be made they are loaded afterwards.
+        let beside = beside.map_or_else(
+            |_| beside::load(&others, &maps),
+            |thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+        );
+        (skel, beside)
+    });
+    let (skel, beside) = (skel.map_err(refused)?, beside.map_err(refused)?);
+    Ok(Loaded { skel, beside: Some(beside.0), sizes })
+}
+
+/// The programs of a recording.
+pub struct Loaded {
+    pub skel: WhylagSkel<'static>,
+    /// Some of them, with the same maps.
+    pub beside: Option<WhylagSkel<'static>>,
+    pub sizes: Sizes,
 }
 
 /// The names of the programs that it takes.
