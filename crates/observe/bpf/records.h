@@ -351,6 +351,7 @@ struct service {
 	u64 oldest;		/* and when the first of them came */
 	u64 packets;		/* of UDP that were sent to a peer, */
 	u64 packets_since;	/* and when the first was */
+	u64 given_up;		/* calls whose connection was closed before there was an answer */
 	u64 held;		/* requests that nobody worked on: long polls, subscriptions */
 	u8 address[16];		/* of the peer that is called */
 	char path[SERVICE_PATH];

@@ -115,19 +115,26 @@ int BPF_PROG(on_sent, struct sock *sk, int length, int flags)
 	return 0;
 }
 
-/* A server closes the connection as soon as it has answered, as many do: its memory goes with it. */
+/*
+ * This side closes the connection, and its memory goes with it: a server as soon as it has answered, as many
+ * do, or who called, because it waits no longer.
+ */
 SEC("tp_btf/inet_sock_set_state")
 int BPF_PROG(on_state, const struct sock *const_sk, int before, int now)
 {
 	struct sock *sk = (struct sock *)const_sk;
 	struct connection *c;
 
-	if (before != TCP_ESTABLISHED || now != TCP_FIN_WAIT1)
+	if (before != TCP_ESTABLISHED || (now != TCP_FIN_WAIT1 && now != TCP_CLOSE))
 		return 0;
 	if (!only_cpu(PROG_INET_SOCK_SET_STATE) || stopped || !roles_known || !sk)
 		return 0;
 	c = connection_of(sk);
-	if (c && c->role == ROLE_SERVER)
+	if (!c)
+		return 0;
+	if (c->role == ROLE_CLIENT)
+		call_given_up(c);
+	else
 		answer_ends(c);
 	return 0;
 }

@@ -301,9 +301,12 @@ static __always_inline void still_open(struct connection *c)
 
 static __always_inline void call_sent(struct connection *c, struct thread *t)
 {
+	u64 now = send_began(t);
+
+	c->last = now;
 	if (c->begun)
 		return;		/* more of it */
-	c->begun = send_began(t);
+	c->begun = now;
 	c->cause = t->serving;
 	c->sender = t->tid;
 	c->tgid = t->tgid;
@@ -364,6 +367,37 @@ static __always_inline void reply_read(struct connection *c, struct thread *t)
 		send_request(c, c->begun);
 	}
 	c->begun = 0;
+}
+
+/*
+ * The connection is closed without an answer to what was sent last: that took until now. What was sent long
+ * before may be something that has no answer, and the last of it a farewell.
+ */
+static __noinline int call_given_up(struct connection *c)
+{
+	u64 now = bpf_ktime_get_ns(), ns;
+	struct service *service;
+	struct thread *t;
+
+	/* What has arrived is an answer that nobody has read. */
+	if (!c || !c->begun || c->arrived)
+		return 0;
+	service = service_of(c->service);
+	ns = now - c->last;
+	if (!service || (s64)ns < (s64)slow_call_ns)
+		return 0;
+	t = thread_of(bpf_get_current_task_btf());
+	if (t && t->tid == c->sender && t->calls_open)
+		t->calls_open--;
+	__sync_fetch_and_add(&service->given_up, 1);
+	count(service, HIST_REQUEST_TOTAL, ns);
+	if (is_wanted(service, ns) & WANTED_SLOW) {
+		c->first = c->read = now;
+		c->reader = c->sender;
+		send_request(c, c->last);
+	}
+	c->begun = 0;
+	return 0;
 }
 
 #endif

@@ -15,6 +15,7 @@
 #define IPPROTO_UDP	17
 #define TCP_ESTABLISHED	1
 #define TCP_FIN_WAIT1	4
+#define TCP_CLOSE	7
 #define TCP_LISTEN	10
 #define SOCK_STREAM	1
 #define SOCK_SEQPACKET	5

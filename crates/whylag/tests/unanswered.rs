@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use common::programs::program;
 use common::values::Values;
 use common::{Helper, Lab};
+use model::MessageMetric;
 use serde_json::Value;
 
 /// A second is the least that is told.
@@ -64,6 +65,26 @@ fn what_is_asked_while_it_is_recorded_is_told_too() {
         assert_eq!((to.as_str(), has_never), (address, never), "{answer}");
         assert!(ns >= LEAST_NS, "{ns}");
     }
+}
+
+/// A call ends where whoever called closes the connection; what has no answer is none.
+#[test]
+fn calls_that_are_given_up_end_with_their_connections() {
+    let Some(lab) = Lab::new() else { return };
+    let program = program("gives_up");
+    let recorded = lab.record(&[], [program.as_os_str(), "12".as_ref()]);
+    let own = Values::of(recorded.stdout());
+    assert_eq!(own.get("given_up"), 12);
+    let name = format!("127.0.0.1:{}", own.get("port"));
+    let services = &recorded.run.sums.services;
+    let service = services.iter().find(|service| service.name == name).unwrap();
+    let calls = recorded.run.messages.histogram(service.program, 1, MessageMetric::Total);
+    assert_eq!((service.given_up, calls.count()), (12, 12), "{service:?}");
+    assert!(calls.min().unwrap() >= 95_000_000, "{calls:?}");
+    let answer = lab.explain();
+    let first = &answer["findings"][0];
+    assert_eq!(first["cause"], "slow-peer", "{answer}");
+    assert!(first["title"].as_str().unwrap().contains(&name), "{first}");
 }
 
 /// Packets of UDP that nobody answers are told of a server that owes answers, not of one that only reports.

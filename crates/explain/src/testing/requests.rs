@@ -73,6 +73,7 @@ pub fn calls(mut run: Run, n: usize, ns: u64) -> Run {
         peer: Some(model::Peer { tgid: 90, comm: "postgres".into() }),
         calls_at_once: Vec::new(),
         packets: 0,
+        given_up: 0,
         packets_since_ns: None,
         oldest_ns: None,
     });

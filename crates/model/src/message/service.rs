@@ -28,6 +28,9 @@ pub struct Service {
     /// Requests that had been read and had no answer when recording stopped.
     #[serde(default)]
     pub open: u64,
+    /// Calls to a peer whose connection was closed before there was an answer; they end then.
+    #[serde(default)]
+    pub given_up: u64,
     /// Packets of UDP that were sent to a peer; 0 in older runs.
     #[serde(default)]
     pub packets: u64,
@@ -75,7 +78,12 @@ impl Sum for Service {
     }
 
     fn count(&self) -> u64 {
-        self.connections.max(self.several).max(self.pushed).max(self.left_out).max(self.packets)
+        self.connections
+            .max(self.several)
+            .max(self.pushed)
+            .max(self.left_out)
+            .max(self.packets)
+            .max(self.given_up)
     }
 
     fn ns(&self) -> u64 {
@@ -92,7 +100,7 @@ impl Sum for Service {
     }
 
     fn add(&mut self, other: &Self) {
-        add_each!(self, other, [connections, several, pushed, left_out, open, packets]);
+        add_each!(self, other, [connections, several, pushed, left_out, open, packets, given_up]);
         self.calls_at_once.resize(self.calls_at_once.len().max(other.calls_at_once.len()), 0);
         for (sum, ns) in self.calls_at_once.iter_mut().zip(&other.calls_at_once) {
             *sum = sum.saturating_add(*ns);

@@ -66,6 +66,7 @@ pub fn summed(service: &service) -> Service {
         left_out: service.unsent,
         open: service.open,
         packets: service.packets,
+        given_up: service.given_up,
         packets_since_ns: (service.packets > 0).then_some(service.packets_since),
         peer: peer_process(service),
         calls_at_once: Vec::new(),

@@ -104,6 +104,7 @@ pub fn sums() -> Sums {
             open: 2,
             peer: Some(Peer { tgid: 90, comm: "postgres".into() }),
             packets: 6,
+            given_up: 4,
             packets_since_ns: Some(STARTED_NS + 1),
             calls_at_once: vec![3, 5],
             oldest_ns: Some(STARTED_NS),

@@ -66,6 +66,7 @@ fn served() -> Run {
         left_out: 0,
         open: 2,
         packets: 0,
+        given_up: 0,
         packets_since_ns: None,
         peer: None,
         calls_at_once: Vec::new(),

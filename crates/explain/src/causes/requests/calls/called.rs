@@ -12,7 +12,7 @@ use crate::case::requests::kept;
 use crate::case::spans::Span;
 use crate::cause::Claim;
 use crate::judge::FEWEST_REQUESTS;
-use crate::text::{counted, duration, quantiles};
+use crate::text::{count, counted, duration, quantiles};
 
 /// A peer that a program called.
 pub struct Called<'a> {
@@ -152,6 +152,17 @@ pub fn trigger(case: &Case, called: &Called, claim: &mut Claim) {
             quantiles(&called.total)
         ),
         "from the send of each call until its answer arrived",
+    );
+    let given_up = called.service.given_up;
+    claim.saw_if(
+        (given_up > 0).then(|| {
+            format!(
+                "{} of them had no answer when {} closed the connection, and ended so",
+                count(given_up),
+                case.process_name(called.service.tgid)
+            )
+        }),
+        "states of the connections",
     );
     claim.exclude(
         "waiting for the next request",
