@@ -198,4 +198,21 @@ impl Outlier {
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.duration_ns)
     }
+
+    /// A time that the thread, or its process, had set was over: then an interrupt ends a wait which is for no
+    /// device. What comes from a network or another thread ends it otherwise.
+    pub fn is_ended_by_timer(&self) -> bool {
+        let may_be_timed = matches!(
+            self.blocked,
+            Some(
+                Blocked::Poll
+                    | Blocked::TimerSleep
+                    | Blocked::Futex
+                    | Blocked::SocketReceive
+                    | Blocked::SocketConnect
+            )
+        );
+        let by_interrupt = self.waker.as_ref().is_some_and(|w| w.context == Context::HardIrq);
+        self.timer.is_some() || (may_be_timed && by_interrupt)
+    }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{Finding, MessageTime, RequestTime, SegmentKind, SlowRequests, Syscall};
+use model::{Account, Finding, MessageTime, RequestTime, SegmentKind, SlowRequests, Syscall};
 
 use crate::case::Case;
 
@@ -23,20 +23,24 @@ pub(super) fn slow_requests(case: &Case, findings: &[Finding]) -> Option<SlowReq
     if total_ns == 0 || !of_port.requests.iter().all(|one| is_request(one.message.program)) {
         return None;
     }
-    let mut times = BTreeMap::<_, u64>::new();
+    let mut times = BTreeMap::<_, (u64, u64)>::new();
     for part in of_port.requests.iter().flat_map(|one| &one.parts) {
         let in_queue = part.segment.kind == SegmentKind::ToLogic;
-        for MessageTime { account, call, ns, .. } in &part.time {
-            let sum = times.entry((in_queue, *account, *call)).or_default();
+        for MessageTime { account, call, ns, by_timer, .. } in &part.time {
+            let (sum, timed): &mut (u64, u64) =
+                times.entry((in_queue, *account, *call)).or_default();
             *sum = sum.saturating_add(*ns);
+            *timed = timed.saturating_add(if *by_timer { *ns } else { 0 });
         }
     }
     let share = |ns| ns as f64 / total_ns as f64;
-    let time = |((in_queue, account, call), ns): ((bool, _, Option<Syscall>), u64)| RequestTime {
+    type Kind = (bool, Option<Account>, Option<Syscall>);
+    let time = |((in_queue, account, call), (ns, timed)): (Kind, (u64, u64))| RequestTime {
         in_queue,
         account,
         call: call.map(|call| call.to_string()),
         share: share(ns),
+        by_timer: timed > ns / 2,
     };
     let mut times: Vec<RequestTime> = times.into_iter().map(time).collect();
     times.sort_by(|a, b| b.share.total_cmp(&a.share));
@@ -46,18 +50,20 @@ pub(super) fn slow_requests(case: &Case, findings: &[Finding]) -> Option<SlowReq
 
 #[cfg(test)]
 mod tests {
-    use model::{Account, Blocked};
+    use model::{Account, Blocked, Context};
 
     use crate::testing::requests::{MS, request, served};
     use crate::testing::{RunBuilder, SECOND, USER, interval};
 
-    /// Each request takes 80 ms, of which its thread sleeps in poll for 60.
+    /// Each request takes 80 ms, of which its thread sleeps in poll for 60, until a time that it has set.
     #[test]
     fn the_largest_part_of_the_slowest_comes_first() {
         let poll = Account::Blocked(Blocked::Poll);
         let mut run = RunBuilder::new().thread(11, 10, &[(USER, SECOND), (poll, 3 * SECOND)]);
         for n in 0..20 {
-            run = run.kept(interval(11, poll, (100 * n + 10) * MS, 60 * MS, None));
+            let mut wait = interval(11, poll, (100 * n + 10) * MS, 60 * MS, Some(0));
+            wait.waker.as_mut().unwrap().context = Context::HardIrq;
+            run = run.kept(wait);
         }
         let requests = (0..20).map(|n| request(1, 11, 100 * n, 0, 80)).collect();
         let explanation = crate::explain(&served(run.build(), requests));
@@ -65,7 +71,7 @@ mod tests {
         let slow = explanation.slow_requests.unwrap();
         assert_eq!((slow.of, slow.mean_ns), (20, 80 * MS));
         let first = &slow.times[0];
-        assert_eq!((first.in_queue, first.account), (false, Some(poll)));
+        assert_eq!((first.in_queue, first.account, first.by_timer), (false, Some(poll), true));
         assert!((first.share - 0.75).abs() < 0.01, "{slow:?}");
     }
 

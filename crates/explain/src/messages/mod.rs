@@ -98,6 +98,7 @@ pub(crate) fn time_within(
                 call: clip.outlier.syscall.map(|call| call.call),
                 place: place(run, &clip, account),
                 by: by(&clip, account),
+                by_timer: is_by_timer(&clip, account),
             };
             let same =
                 known.iter_mut().find(|known| MessageTime { ns, ..(*known).clone() } == time);
@@ -110,7 +111,14 @@ pub(crate) fn time_within(
     let sum = known.iter().fold(0u64, |sum, time| sum.saturating_add(time.ns));
     let rest = to_ns.saturating_sub(from_ns).saturating_sub(sum);
     if rest > 0 {
-        known.push(MessageTime { account: None, ns: rest, call: None, place: None, by: None });
+        known.push(MessageTime {
+            account: None,
+            ns: rest,
+            call: None,
+            place: None,
+            by: None,
+            by_timer: false,
+        });
     }
     known.sort_by_key(|time| std::cmp::Reverse(time.ns));
     known
@@ -143,6 +151,12 @@ fn place(run: &Run, clip: &Clip, account: Account) -> Option<String> {
     names.find(|name| !is_way(name)).map(str::to_owned)
 }
 
+fn is_by_timer(clip: &Clip, account: Account) -> bool {
+    let is_its_own =
+        clip.own_details && clip.outlier.blocked.map(Account::Blocked) == Some(account);
+    is_its_own && clip.outlier.is_ended_by_timer()
+}
+
 /// Who was to blame, as far as it is known.
 fn by(clip: &Clip, account: Account) -> Option<String> {
     let outlier = clip.outlier;
@@ -150,6 +164,9 @@ fn by(clip: &Clip, account: Account) -> Option<String> {
         Account::Blocked(kind) if clip.own_details && outlier.blocked == Some(kind) => {
             if let Some(holder) = outlier.holder.as_ref().filter(|_| kind.is_kernel_lock()) {
                 return Some(format!("held by {} (tid {})", holder.comm, holder.tid));
+            }
+            if outlier.is_ended_by_timer() {
+                return Some("until a time that it had set".to_owned());
             }
             let waker = outlier.waker.as_ref()?;
             match waker.context {

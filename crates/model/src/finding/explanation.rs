@@ -182,6 +182,9 @@ pub struct RequestTime {
     pub call: Option<String>,
     /// Part of the time of the requests, 0 to 1.
     pub share: f64,
+    /// Most of that ended because a time was over that the thread, or its process, had set.
+    #[serde(default)]
+    pub by_timer: bool,
 }
 
 /// The requests of a process call the same peer ten times or more each, and that takes a tenth of their time at

@@ -48,6 +48,8 @@ pub struct MessageTime {
     pub place: Option<String>,
     /// Who ended the wait, held the lock or ran instead, in words.
     pub by: Option<String>,
+    /// A time that the thread had set ended the wait.
+    pub by_timer: bool,
 }
 
 /// What slow messages have more of than the control group has.

@@ -1440,7 +1440,11 @@ call: string | null,
 /**
  * Part of the time of the requests, 0 to 1.
  */
-share: number, };
+share: number, 
+/**
+ * Most of that ended because a time was over that the thread, or its process, had set.
+ */
+by_timer: boolean, };
 
 /**
  * The slow requests of a run.

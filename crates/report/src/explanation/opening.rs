@@ -224,7 +224,13 @@ fn request_time(time: &RequestTime) -> String {
         true => "in the socket's queue, while whoever reads them was",
         false => "their thread was",
     };
-    format!("for {} of that {who} {did}", share(time.share))
+    let until = match time.by_timer && time.account != Some(Account::Blocked(Blocked::TimerSleep)) {
+        true => {
+            ", until a time that it had set itself was over (a delay, a rate limit, a time limit)"
+        }
+        false => "",
+    };
+    format!("for {} of that {who} {did}{until}", share(time.share))
 }
 
 /// That each request makes many calls, which take long together though each may be short.

@@ -126,6 +126,7 @@ mod tests {
             call: model::Syscall::named("fsync").filter(|_| account.is_some()),
             place: place.map(str::to_owned),
             by: by.map(str::to_owned),
+            by_timer: false,
         };
         let parts = vec![
             part(

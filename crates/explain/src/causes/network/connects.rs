@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use model::{Account, Blocked, Context, Message, Outlier, OutlierKind, QueueSecond, TimeoutKind};
+use model::{Account, Blocked, Message, Outlier, OutlierKind, QueueSecond, TimeoutKind};
 
 use crate::case::Case;
 use crate::case::cut_waits::cut_waits;
@@ -225,13 +225,7 @@ fn end(wait: &Outlier, calls: &[&Outlier]) -> End {
         Some((true, 0)) => End::GaveUp,
         Some((true, 1..)) | Some((false, 0)) => End::Answered,
         Some((false, error)) if GAVE_UP.contains(&error) => End::GaveUp,
-        _ if is_by_timer(wait) => End::GaveUp,
+        _ if wait.is_ended_by_timer() => End::GaveUp,
         _ => End::Unknown,
     }
-}
-
-/// A time limit ended it; what comes from a network comes in another interrupt.
-fn is_by_timer(wait: &Outlier) -> bool {
-    let by_interrupt = wait.waker.as_ref().is_some_and(|waker| waker.context == Context::HardIrq);
-    wait.timer.is_some() || by_interrupt
 }

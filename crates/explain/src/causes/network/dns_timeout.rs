@@ -21,8 +21,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Account, Accounts, Blocked, Context, Outlier, OutlierKind, QueueSecond, RecorderPart,
-    SocketKind, ThreadAccounts,
+    Account, Accounts, Blocked, Outlier, OutlierKind, QueueSecond, RecorderPart, SocketKind,
+    ThreadAccounts,
 };
 
 use crate::case::Case;
@@ -173,7 +173,7 @@ fn cut_by_edges<'a>(
         let is_asker = askers.contains(&wait.thread.tid);
         let mut open = of_process(wait.thread.tgid);
         match wait.ended {
-            Some(ended) if !is_by_timer(ended) => false,
+            Some(ended) if !ended.is_ended_by_timer() => false,
             // Of a poll that was not seen to begin it is not known what it was for.
             Some(ended) if ended.object == 0 => {
                 is_asker && open.any(|query| query.first_ns <= ended.end_ns())
@@ -192,12 +192,6 @@ fn cut_by_edges<'a>(
         of_it.map(move |wait| (account, wait))
     });
     all.filter(|(account, wait)| is_query(*account, wait)).collect()
-}
-
-/// The timer's interrupt ended the wait; what comes from a network comes in another one.
-fn is_by_timer(wait: &Outlier) -> bool {
-    let by_interrupt = wait.waker.as_ref().is_some_and(|waker| waker.context == Context::HardIrq);
-    wait.timer.is_some() || by_interrupt
 }
 
 /// All threads of the process that wait so when the recording ends had sent something first.
@@ -240,7 +234,7 @@ fn queries(case: &Case) -> BTreeMap<u64, Query> {
 mod tests {
     use super::*;
     use crate::testing::{RunBuilder, SECOND, USER, interval, queue, wait};
-    use model::{Run, Syscall, SyscallCall, WaitSum, Waker};
+    use model::{Context, Run, Syscall, SyscallCall, WaitSum, Waker};
 
     const POLL: Account = WAITS[0];
 
