@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::ChainEnd;
 
 pub use self::explanation::{
-    BelowBar, Explanation, HeldOpen, LeadingAccount, LostStack, ManyCalls, NeverRests, NotLookedAt,
-    OwnDelay, RequestTime, Scope, SlowRequests, Unanswered, UnseenTasks,
+    BelowBar, Explanation, FrequentCall, HeldOpen, LeadingAccount, LostStack, ManyCalls,
+    NeverRests, NotLookedAt, OwnDelay, RequestTime, Scope, SlowRequests, Unanswered, UnseenTasks,
+    WorkingChildren,
 };
 pub use self::on_cpu::{OnCpu, SampledFunction};
 pub use self::patterns::{Coincidence, Rhythm, RhythmKind};

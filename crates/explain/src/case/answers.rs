@@ -29,6 +29,8 @@ pub struct Answers {
     pub peer: String,
     /// In what.
     pub account: Account,
+    /// Child processes that answered, one after the other.
+    pub children: u64,
     /// Waits.
     pub count: u64,
     /// Time asleep in them.
@@ -95,6 +97,7 @@ impl Answers {
             worker_tid,
             peer: wait.waker_comm.clone(),
             account: wait.account,
+            children: 0,
             count: 0,
             ns: 0,
             max_ns: 0,

@@ -95,7 +95,8 @@ impl Round {
     fn late(&self, run: &Run) -> Option<u32> {
         let (late, ns) = self.wakers.iter().max_by_key(|(_, ns)| **ns)?;
         let total: u64 = self.wakers.values().sum();
-        let is_alone = *ns > total / 2 && !self.waiters.contains(late);
+        // One that waits for another is no barrier, whatever both do in between.
+        let is_alone = *ns > total / 2 && !self.waiters.contains(late) && self.waiters.len() > 1;
         (is_alone && self.works_like_waiters(run, *late)).then_some(*late)
     }
 

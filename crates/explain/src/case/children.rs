@@ -47,7 +47,11 @@ pub(super) fn of_children(run: &Run, locks: &[LockWord]) -> impl Iterator<Item =
     let again = |(children, sum): &(BTreeSet<u32>, Answers)| {
         children.len() >= FEWEST && sum.max_ns <= sum.ns / 2
     };
-    sums.into_values().filter(again).map(|(_, sum)| sum)
+    let with_number = |(children, mut sum): (BTreeSet<u32>, Answers)| {
+        sum.children = children.len() as u64;
+        sum
+    };
+    sums.into_values().filter(again).map(with_number)
 }
 
 /// The processes whose event loops wait for children and for little else, with the account.

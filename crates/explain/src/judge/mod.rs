@@ -9,6 +9,7 @@ mod concentration;
 pub(crate) mod confidence;
 pub(crate) mod divided;
 mod finding;
+mod frequent_call;
 mod held_open;
 mod hurt;
 mod idle;
@@ -29,6 +30,7 @@ mod unexplained;
 mod verify;
 pub(crate) mod why_not;
 mod work_waited_for;
+mod working_children;
 mod worth;
 
 use std::cmp::Reverse;
@@ -138,6 +140,8 @@ fn explained(case: &Case, judged: &[Judged]) -> Explanation {
         many_calls: many_calls(case),
         slow_requests: slow_requests::slow_requests(case, &findings),
         never_rests: never_rests::never_rests(case),
+        working_children: working_children::working_children(case),
+        frequent_call: frequent_call::frequent_call(case),
         unrecorded_children_ns: children::unrecorded_ns(case),
         idle_stacks: idle::stacks(case, idle_ns, &findings),
         held_open: held_open::held_open(case, &findings),

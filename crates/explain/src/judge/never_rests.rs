@@ -15,11 +15,13 @@ use crate::case::lost::{Class, LOCK_ACCOUNTS, class};
 
 /// It waits for something to do for less than this part of its life.
 const RESTS: u64 = 10;
+/// So much of its life is waited for by one thread on average, in quarters.
+const WAITED_QUARTERS: u64 = 3;
 /// Less of the wall time is not worth a sentence.
 const WORTH: u64 = 10;
 
-/// The one for which most of the waits are that count as waiting for work, if these are as long as its life
-/// at least: on average one thread or more waits for it.
+/// The one for which most of the waits are that count as waiting for work, if for most of its life a thread waits
+/// for it.
 pub(super) fn never_rests(case: &Case) -> Option<NeverRests> {
     if case.scope().is_some() {
         return None;
@@ -38,7 +40,9 @@ pub(super) fn never_rests(case: &Case) -> Option<NeverRests> {
     let thread = case.run.threads.iter().find(|thread| thread.tid == tid)?;
     let (life, rest) = (thread.accounts.total(), rests(thread));
     let is_worth = waited_ns <= most && waited_ns >= case.wall_ns / WORTH;
-    let never = life >= case.run.length_ns() / 2 && rest < life / RESTS && waited_ns >= life;
+    let never = life >= case.run.length_ns() / 2
+        && rest < life / RESTS
+        && waited_ns >= life / 4 * WAITED_QUARTERS;
     (is_worth && never).then(|| NeverRests {
         tid,
         comm: thread.comm.clone(),

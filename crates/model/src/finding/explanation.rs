@@ -44,6 +44,12 @@ pub struct Explanation {
     /// A thread that always had something to do, while others waited for it: it limits what all of them do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_rests: Option<NeverRests>,
+    /// Child processes that a process waits for, one after the other, while they compute for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working_children: Option<WorkingChildren>,
+    /// A short system call that is made very often.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frequent_call: Option<FrequentCall>,
     /// The peer that each request of a process calls many times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub many_calls: Option<ManyCalls>,
@@ -153,6 +159,40 @@ pub struct NeverRests {
     pub wall_share: f64,
     /// The part of its life in which it had something to do, 0 to 1.
     pub busy_share: f64,
+}
+
+/// A process waits for child processes of one name, one after the other, which run on a CPU for most of that. What
+/// they compute is its own work, done by others, so these waits count as waiting for work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct WorkingChildren {
+    /// The process that waits.
+    pub tgid: u32,
+    /// Its name.
+    pub comm: String,
+    /// That of the children.
+    pub child: String,
+    /// How many there were.
+    pub children: u64,
+    /// How long it waited for them.
+    pub ns: u64,
+    /// The same as a part of the recording, 0 to 1.
+    pub share: f64,
+}
+
+/// A system call that takes a quarter of the wall time on CPUs, and so little each time that most of that is for
+/// making it at all.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct FrequentCall {
+    /// Which.
+    pub call: String,
+    /// How often it was made a second, by all recorded threads.
+    pub per_second: f64,
+    /// How long one took on average, ns.
+    pub mean_ns: u64,
+    /// The part of the wall time, 0 to 1.
+    pub share: f64,
 }
 
 /// The slowest requests of a port, and what their threads did.

@@ -495,6 +495,14 @@ slow_requests?: SlowRequests | null,
  */
 never_rests?: NeverRests | null, 
 /**
+ * Child processes that a process waits for, one after the other, while they compute for it.
+ */
+working_children?: WorkingChildren | null, 
+/**
+ * A short system call that is made very often.
+ */
+frequent_call?: FrequentCall | null, 
+/**
  * The peer that each request of a process calls many times.
  */
 many_calls?: ManyCalls | null, 
@@ -678,6 +686,28 @@ reversed: Array<Tree>,
  * Which part of the time off the CPU has a stack.
  */
 coverage: string, };
+
+/**
+ * A system call that takes a quarter of the wall time on CPUs, and so little each time that most of that is for
+ * making it at all.
+ */
+export type FrequentCall = { 
+/**
+ * Which.
+ */
+call: string, 
+/**
+ * How often it was made a second, by all recorded threads.
+ */
+per_second: number, 
+/**
+ * How long one took on average, ns.
+ */
+mean_ns: number, 
+/**
+ * The part of the wall time, 0 to 1.
+ */
+share: number, };
 
 /**
  * Runs of one program on one host, in columns.
@@ -2082,3 +2112,33 @@ waits: string,
  * What shows them instead.
  */
 shown_by: string, };
+
+/**
+ * A process waits for child processes of one name, one after the other, which run on a CPU for most of that. What
+ * they compute is its own work, done by others, so these waits count as waiting for work.
+ */
+export type WorkingChildren = { 
+/**
+ * The process that waits.
+ */
+tgid: number, 
+/**
+ * Its name.
+ */
+comm: string, 
+/**
+ * That of the children.
+ */
+child: string, 
+/**
+ * How many there were.
+ */
+children: number, 
+/**
+ * How long it waited for them.
+ */
+ns: number, 
+/**
+ * The same as a part of the recording, 0 to 1.
+ */
+share: number, };

@@ -189,9 +189,39 @@ fn never_rests(explanation: &Explanation) -> Option<String> {
     ))
 }
 
+/// Who computes for whom, one child process after the other.
+fn working_children(explanation: &Explanation) -> Option<String> {
+    let one = explanation.working_children.as_ref()?;
+    Some(format!(
+        "{} (pid {}) waited for {} of the time for {} named {}, one after the other, {} each, which ran on a CPU \
+         for most of that: fewer of them, one that is kept running, or several at a time would save it that.",
+        one.comm,
+        one.tgid,
+        share(one.share),
+        counted(one.children, "child process"),
+        one.child,
+        duration(one.ns / one.children.max(1))
+    ))
+}
+
+/// What is done too often in pieces that are too small.
+fn frequent_call(explanation: &Explanation) -> Option<String> {
+    let one = explanation.frequent_call.as_ref()?;
+    Some(format!(
+        "{} was called {} times a second, which took {} of the wall time, {} each: fewer calls that do more would \
+         save most of that.",
+        one.call,
+        count(one.per_second.round() as u64),
+        share(one.share),
+        duration(one.mean_ns)
+    ))
+}
+
 /// What is known where there is no finding, rather than where the threads were.
 fn instead(explanation: &Explanation) -> Option<String> {
     never_rests(explanation)
+        .or_else(|| working_children(explanation))
+        .or_else(|| frequent_call(explanation))
         .or_else(|| many_calls(explanation))
         .or_else(|| slow_requests(explanation))
 }
@@ -344,7 +374,14 @@ pub fn sums(explanation: &Explanation, run: &Run) -> String {
     );
     let first = leading(explanation, run);
     let children = unrecorded_children(explanation, CHILDREN);
-    let more = [unended(run), children, never_rests(explanation), many_calls(explanation)];
+    let more = [
+        unended(run),
+        children,
+        never_rests(explanation),
+        working_children(explanation),
+        frequent_call(explanation),
+        many_calls(explanation),
+    ];
     let more = more.into_iter().flatten().filter(|sentence| !first.ends_with(sentence.as_str()));
     [sums].into_iter().chain(more).collect::<Vec<_>>().join(" ")
 }

@@ -100,6 +100,8 @@ pub fn explanation() -> Explanation {
         many_calls: None,
         slow_requests: None,
         never_rests: None,
+        working_children: None,
+        frequent_call: None,
         held_open: Vec::new(),
         unanswered: Vec::new(),
         unexplained: vec![(Account::Blocked(Blocked::Disk), 180 * MS)],
