@@ -24,6 +24,7 @@ pub const ALL: &[&Cause] = &[
     &locks::membarrier_global::CAUSE,
     &locks::thundering_herd::CAUSE,
     &locks::barrier_straggler::CAUSE,
+    &locks::spin_lock::CAUSE,
     &memory::file_major_fault::CAUSE,
     &memory::lazy_binding::CAUSE,
     &memory::first_touch::CAUSE,

@@ -14,8 +14,8 @@ use crate::ChainEnd;
 
 pub use self::explanation::{
     BelowBar, Explanation, FrequentCall, HeldOpen, LeadingAccount, LostStack, ManyCalls,
-    NeverRests, NotLookedAt, OwnDelay, RequestTime, Scope, SlowRequests, Unanswered, UnseenTasks,
-    WorkingChildren,
+    NeverRests, NotLookedAt, OwnDelay, RequestFunction, RequestTime, Scope, SlowRequests,
+    Unanswered, UnseenTasks, WorkingChildren,
 };
 pub use self::on_cpu::{OnCpu, SampledFunction};
 pub use self::patterns::{Coincidence, Rhythm, RhythmKind};

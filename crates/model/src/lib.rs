@@ -61,9 +61,9 @@ pub use figures::{CauseFigure, LatencyFigure, OwnFigure, RunFigures};
 pub use finding::{
     BelowBar, CallDuration, Coincidence, Concentration, Evidence, Excluded, Explanation, Finding,
     FrequentCall, HeldOpen, Hurt, LeadingAccount, Link, LostStack, ManyCalls, NeverRests,
-    NotLookedAt, NotRuledOut, OnCpu, OwnDelay, RequestCost, RequestTime, Rhythm, RhythmKind, Role,
-    RuledOut, SampledCall, SampledCalls, SampledFunction, Scope, SlowRequests, Standing, Turns,
-    Unanswered, UnseenTasks, WhyNot, WorkingChildren,
+    NotLookedAt, NotRuledOut, OnCpu, OwnDelay, RequestCost, RequestFunction, RequestTime, Rhythm,
+    RhythmKind, Role, RuledOut, SampledCall, SampledCalls, SampledFunction, Scope, SlowRequests,
+    Standing, Turns, Unanswered, UnseenTasks, WhyNot, WorkingChildren,
 };
 pub use grid::{Grid, GridCell, GridRow, Outcome, Split};
 pub use histogram::Histogram;

@@ -283,7 +283,7 @@ fn is_split_off(part: &str) -> bool {
 }
 
 /// `putAll`, `mpmc_bounded_push`, `MPQueuePut`: the words of a name, in small letters.
-fn words(name: &str) -> Vec<String> {
+pub fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut last = '_';
     for letter in name.chars() {

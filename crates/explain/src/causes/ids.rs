@@ -75,6 +75,7 @@ pub(crate) const SLOW_CLOCKSOURCE: Id = Id("slow-clocksource");
 pub(crate) const SLOW_PEER: Id = Id("slow-peer");
 pub(crate) const SOCKET_DIAG_READER: Id = Id("socket-diag-reader");
 pub(crate) const SOFTIRQ_INTERFERENCE: Id = Id("softirq-interference");
+pub(crate) const SPIN_LOCK: Id = Id("spin-lock");
 pub(crate) const STOPPED_OR_TRACED: Id = Id("stopped-or-traced");
 pub(crate) const SWAP_IN: Id = Id("swap-in");
 pub(crate) const SYSV_SEM: Id = Id("sysv-sem");

@@ -81,7 +81,8 @@ fn functions(run: &Run, paths: &[&PathSum]) -> Vec<SampledFunction> {
     functions
 }
 
-fn labels(run: &Run, id: Option<StackId>) -> impl Iterator<Item = String> {
+/// Functions of a stack, the innermost first.
+pub(super) fn labels(run: &Run, id: Option<StackId>) -> impl Iterator<Item = String> {
     let stack = id.and_then(|id| run.stacks.get(&id));
     stack.into_iter().flat_map(|stack| stack.frames.iter().map(|frame| frame.label()))
 }

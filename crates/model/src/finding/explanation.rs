@@ -207,6 +207,19 @@ pub struct SlowRequests {
     pub mean_ns: u64,
     /// What their threads did, the largest part first.
     pub times: Vec<RequestTime>,
+    /// Where their threads were on a CPU most often, by samples, if that is most of their time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_cpu: Option<RequestFunction>,
+}
+
+/// A function in which threads of requests were on a CPU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "types", derive(ts_rs::TS))]
+pub struct RequestFunction {
+    /// Its name.
+    pub name: String,
+    /// Part of the CPU time of these threads in it and in what it calls, 0 to 1.
+    pub share: f64,
 }
 
 /// A part of the time of requests.

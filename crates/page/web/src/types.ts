@@ -1451,6 +1451,19 @@ ns: number,
 total_ns: number, };
 
 /**
+ * A function in which threads of requests were on a CPU.
+ */
+export type RequestFunction = { 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * Part of the CPU time of these threads in it and in what it calls, 0 to 1.
+ */
+share: number, };
+
+/**
  * A part of the time of requests.
  */
 export type RequestTime = { 
@@ -1851,7 +1864,11 @@ mean_ns: number,
 /**
  * What their threads did, the largest part first.
  */
-times: Array<RequestTime>, };
+times: Array<RequestTime>, 
+/**
+ * Where their threads were on a CPU most often, by samples, if that is most of their time.
+ */
+on_cpu?: RequestFunction | null, };
 
 /**
  * Something that the bad runs have and the clean ones do not, or the other way round.

@@ -232,8 +232,15 @@ fn slow_requests(explanation: &Explanation) -> Option<String> {
     let at = slow.at.as_ref().map_or_else(String::new, |at| format!(" of {at}"));
     let largest = slow.times.iter().filter(|time| time.share >= LARGE).take(LARGEST_SHOWN);
     let words: Vec<String> = largest.map(request_time).collect();
+    let on_cpu = slow.on_cpu.as_ref().map_or_else(String::new, |function| {
+        format!(
+            " Of the CPU time of their threads {} was in {}.",
+            share(function.share),
+            function.name
+        )
+    });
     Some(format!(
-        "The {}{at} took {} on average: {}.",
+        "The {}{at} took {} on average: {}.{on_cpu}",
         match slow.of {
             1 => "slowest request".to_owned(),
             of => format!("{} slowest requests", count(of)),

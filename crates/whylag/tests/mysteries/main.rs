@@ -57,6 +57,7 @@ mod slow_clocksource;
 mod slow_peer;
 mod socket_diag_reader;
 mod softirq_interference;
+mod spin_lock;
 mod stopped_or_traced;
 mod swap_in;
 mod sysv_sem;

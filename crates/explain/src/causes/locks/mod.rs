@@ -8,4 +8,5 @@ pub(crate) mod membarrier_global;
 pub(crate) mod mm_reader;
 pub(crate) mod mmap_lock;
 pub(crate) mod rcu_sync_fdtable;
+pub(crate) mod spin_lock;
 pub(crate) mod thundering_herd;

@@ -27,7 +27,9 @@ use crate::case::in_words::in_words;
 use crate::case::safepoints::{VM_THREAD, is_stop, stood_still};
 use crate::cause::{Absent, Cause, Claim, LookAlike, Needs, Verdict};
 use crate::causes::ids;
-use crate::causes::memory::jvm_stops::{asleep_ns, collected, cost_of_stops, in_words_of_stops};
+use crate::causes::memory::jvm_stops::{
+    asleep_ns, behind_stops, collected, cost_of_stops, in_words_of_stops,
+};
 use crate::text::duration;
 
 pub const CAUSE: Cause = Cause {
@@ -74,7 +76,8 @@ fn examine(case: &Case) -> Verdict {
         )));
     }
 
-    let ns = asleep_ns(&stops);
+    let behind_ns = behind_stops(case.run, tgid);
+    let ns = asleep_ns(&stops).saturating_add(behind_ns);
     let title = format!("{} stands still while its garbage is collected", case.process_name(tgid));
     let mut claim = Claim::new(title, Accounts::from_iter([(FUTEX, ns)]), stops.len() as u64);
     claim.stood_still_ns = stood_ns;
@@ -87,6 +90,15 @@ fn examine(case: &Case) -> Verdict {
         duration(stood_ns)
     ));
     claim.saw(in_words(case, longest), "who woke it (sched_waking)");
+    claim.saw_if(
+        (behind_ns > 0).then(|| {
+            format!(
+                "{} more in waits for threads that waited for '{VM_THREAD}' themselves, which ran on a CPU",
+                duration(behind_ns)
+            )
+        }),
+        "waker at sched_waking",
+    );
     claim.rule_out(
         ids::FUTEX_CONVOY,
         "these waits were ended by the JVM's own thread, not by the owner of a lock".to_owned(),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use model::{Account, Blocked, Message, Outlier, Run};
+use model::{Account, Blocked, ChainEnd, Message, Outlier, Run, WaitSum};
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
@@ -43,6 +43,22 @@ pub(super) fn collected(run: &Run, tgid: u32) -> u64 {
 pub(super) fn asleep_ns(stops: &[&Outlier]) -> u64 {
     let asleep = stops.iter().map(|stop| stop.breakdown.get(Account::Blocked(Blocked::Futex)));
     asleep.fold(0, u64::saturating_add)
+}
+
+/// Waits for threads of the program that waited for the JVM's own thread to have collected: for the heap's lock,
+/// which whoever asks for a collection has meanwhile.
+pub(super) fn behind_stops(run: &Run, tgid: u32) -> u64 {
+    let is_vm = |tid: u32| {
+        run.threads.iter().any(|t| (t.tid, t.tgid) == (tid, tgid) && t.comm == VM_THREAD)
+    };
+    let is_behind = |wait: &&WaitSum| {
+        wait.tgid == tgid
+            && wait.account == Account::Blocked(Blocked::Futex)
+            && wait.lock_like > wait.count / 2
+            && wait.waker_comm != VM_THREAD
+            && wait.usual_end.is_some_and(|(tid, end)| end == ChainEnd::Cpu && is_vm(tid))
+    };
+    run.sums.waits.iter().filter(is_behind).map(WaitSum::usual_ns).fold(0, u64::saturating_add)
 }
 
 /// How often, how many threads and how long.

@@ -23,6 +23,7 @@
 //!
 //! RFC 6298, 2.1 and 5.7; tcp(7); net/ipv4/tcp_timer.c.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use model::{Account, Accounts, Blocked, RecorderPart};
@@ -84,10 +85,11 @@ fn examine(case: &Case) -> Verdict {
          queue of connections at the other side"
             .to_owned(),
     );
-    for ((_, address), peer) in peers {
+    for ((tgid, address), peer) in peers {
         claim.saw(
             format!(
-                "{address}: {} to be connected, {} sent again, one of them for {} at least",
+                "{} to {address}: {} to be connected, {} sent again, one of them for {} at least",
+                case.process_name(*tgid),
                 counted(peer.sockets, "socket"),
                 counted(peer.syns, "SYN"),
                 duration(peer.longest_ns)
@@ -123,9 +125,11 @@ fn examine(case: &Case) -> Verdict {
 fn title(case: &Case, first: &(u32, SocketAddr), peers: &Peers, waits: &[Wait]) -> String {
     let (tgid, address) = first;
     let process = case.process_name(*tgid);
-    let to = match peers.len() as u64 - 1 {
+    let addresses: BTreeSet<&SocketAddr> = peers.keys().map(|(_, address)| address).collect();
+    let to = match addresses.len() as u64 - 1 {
         0 => address.to_string(),
-        others => format!("{address} and {} more", counted(others, "peer")),
+        1 => format!("{address} and another peer"),
+        others => format!("{address} and {} other peers", count(others)),
     };
     match !waits.is_empty() && waits.iter().all(|wait| wait.end == End::Answered) {
         true => format!("{process} is connected to {to} only after it has asked again"),

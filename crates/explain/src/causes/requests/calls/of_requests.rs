@@ -19,6 +19,14 @@ use crate::text::{count, counted, duration, percent};
 
 /// So much of the requests that have called, by the number of calls, has to have a call of its own, %.
 const WITH_CALLS_PERCENT: u64 = 75;
+/// Calls that have so much of the time of their requests, %, leave none for anything else.
+const WHOLE_PERCENT: u64 = 90;
+/// One in so many requests.
+const MANY: u64 = 4;
+/// Answers that come sooner, and all after about the same time, may be as soon as they can be.
+const SOON_NS: f64 = 10e6;
+/// So much longer than half of the answers hardly any of them takes.
+const ALIKE: u64 = 2;
 /// So far calls of each request that was kept may be from those of all, as a part of these.
 const OFF: f64 = 0.25;
 
@@ -44,6 +52,7 @@ pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
     let own = (called.total.sum() as f64 / requests_ns.max(1) as f64).min(1.0);
     let limit = limit.filter(|limit| is_waited_for(case, called, limit, &lost, own));
     let limit = limit.filter(|limit| limit.used > slowest.share());
+    let limit = limit.filter(|_| !are_the_whole(case, called));
     if slowest.with == 0 && (limit.is_none() || !anonymous) {
         return None;
     }
@@ -103,8 +112,20 @@ pub fn of_requests(case: &Case, called: &Called) -> Option<Claim> {
             "a peer that holds requests open until there is something to tell (long polls) looks the same",
         );
     }
+    if are_alike(called) {
+        claim.doubt(
+            0.5,
+            "its answers come soon, and all after about the same time: that may be what they need",
+        );
+    }
     trigger(case, called, &mut claim);
     Some(claim)
+}
+
+fn are_alike(called: &Called) -> bool {
+    let quantile = |q| called.total.quantile(q).unwrap_or(u64::MAX);
+    called.total.mean().is_some_and(|mean| mean < SOON_NS)
+        && quantile(0.99) < quantile(0.5).saturating_mul(ALIKE)
 }
 
 /// Nearly all calls are this long.
@@ -131,6 +152,19 @@ fn is_waited_for(case: &Case, called: &Called, limit: &Limit, lost: &Accounts, o
     let are_read = metric(MessageMetric::Infrastructure) < metric(MessageMetric::Total) / 4;
     let are_more = limit.calls == 1 || (own < 0.5 && lost.total() >= limit.load_ns / 2);
     limit.used > own && are_read && are_more
+}
+
+/// Requests that have called the peer, a quarter of all or more, took as long as their calls: they waited for no
+/// turn. Of fewer the others may wait for what these fetch.
+fn are_the_whole(case: &Case, called: &Called) -> bool {
+    let program = called.service.program;
+    let Put { kept: all, with, .. } = Put::of(called, kept(case.run));
+    let callers = kept(case.run).filter(|message| in_calls(message, program) > 0);
+    let (total, within) = callers.fold((0u64, 0u64), |(total, within), message| {
+        let of_it = in_calls(message, program);
+        (total.saturating_add(message.total_ns()), within.saturating_add(of_it))
+    });
+    with >= all / MANY && within > total / 100 * WHOLE_PERCENT
 }
 
 /// Requests that were kept, those of them with calls to a peer, and these calls.
