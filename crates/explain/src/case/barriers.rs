@@ -211,13 +211,14 @@ mod tests {
     /// Threads 2 to 4 wait at 0x10 in the function 81, and thread 1 wakes them; it sleeps in `late`, and
     /// they in `work`. Frames are innermost first; all threads begin in 1 and 2.
     fn told(many: u64, account: Account, late: &[u64], work: &[u64]) -> Option<u32> {
-        late_of(many, account, (late, 1), (work, 1))
+        late_of(many, account, 2..5, (late, 1), (work, 1))
     }
 
     /// The same with stacks from so many copies.
     fn late_of(
         many: u64,
         account: Account,
+        waiters: std::ops::Range<u32>,
         (late, late_copies): (&[u64], u64),
         (work, work_copies): (&[u64], u64),
     ) -> Option<u32> {
@@ -229,7 +230,7 @@ mod tests {
         });
         for step in 0..6 {
             let at = step * 22 * MS;
-            for tid in 2..5 {
+            for tid in waiters.clone() {
                 let wait = interval(tid, FUTEX, at, 20 * MS, Some(1));
                 run = run.placed(wait, &[9, 81, 2, 1], 1);
                 let rest = interval(tid, TIMER, at + 20 * MS, 2 * MS, None);
@@ -279,6 +280,14 @@ mod tests {
         assert_eq!(told(66, TIMER, &[6, 5, 82, 2, 1], &[7, 82, 2, 1]), Some(1));
     }
 
+    /// One decodes what the other shows: both call the same functions.
+    #[test]
+    fn one_that_waits_for_another_is_at_no_barrier() {
+        let same: (&[u64], u64) = (&[7, 82, 2, 1], 1);
+        assert_eq!(late_of(66, TIMER, 2..4, same, same), Some(1));
+        assert_eq!(late_of(66, TIMER, 2..3, same, same), None);
+    }
+
     #[test]
     fn who_hands_out_work_has_other_work() {
         // They sleep in the same function, which other functions have called.
@@ -291,8 +300,8 @@ mod tests {
     #[test]
     fn a_function_without_a_frame_pointer_hides_its_caller() {
         let hidden: (&[u64], u64) = (&[7, 2, 1], 0);
-        assert_eq!(late_of(66, TIMER, hidden, hidden), None, "in which function both slept?");
-        assert_eq!(late_of(66, TIMER, (&[7, 82, 2, 1], 0), (&[7, 82, 2, 1], 1)), Some(1));
+        assert_eq!(late_of(66, TIMER, 2..5, hidden, hidden), None, "in which function both slept?");
+        assert_eq!(late_of(66, TIMER, 2..5, (&[7, 82, 2, 1], 0), (&[7, 82, 2, 1], 1)), Some(1));
     }
 
     #[test]

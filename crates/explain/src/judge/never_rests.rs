@@ -97,6 +97,12 @@ mod tests {
         assert!((found.wall_share - 0.6).abs() < 0.01 && (found.busy_share - 0.98).abs() < 0.01);
     }
 
+    /// Three threads wait for it for five quarters of a second each, and it lives five.
+    #[test]
+    fn for_most_of_its_life_is_enough() {
+        assert!(explain(&queue(SECOND / 10, 5 * SECOND / 4)).never_rests.is_some());
+    }
+
     #[test]
     fn who_rests_or_is_waited_for_less_than_it_lives_is_not() {
         assert_eq!(explain(&queue(SECOND, 4 * SECOND)).never_rests, None);

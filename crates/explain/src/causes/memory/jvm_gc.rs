@@ -109,11 +109,11 @@ fn examine(case: &Case) -> Verdict {
 
 #[cfg(test)]
 mod tests {
-    use model::Run;
+    use model::{ChainEnd, Run, WaitSum};
 
     use super::*;
     use crate::testing::requests::{request, served};
-    use crate::testing::{RunBuilder, SECOND, USER, interval};
+    use crate::testing::{RunBuilder, SECOND, USER, interval, wait};
 
     const MS: u64 = 1_000_000;
 
@@ -148,6 +148,26 @@ mod tests {
         assert_eq!(claim.lost.get(FUTEX), 120 * MS);
         assert_eq!(case.claimable().get(FUTEX), 120 * MS, "it is lost, not idle");
         assert!(claim.chain[1].text.contains("stood still for 60.0 ms"), "{:?}", claim.chain);
+    }
+
+    /// The heap's lock: whoever has it has asked for a collection, and waits for that.
+    #[test]
+    fn waits_for_who_waits_for_a_collection_are_of_it() {
+        let behind = |tid: u32, end: ChainEnd| {
+            let mut run = run(vec![stop(11, "matching", VM_THREAD)], SECOND);
+            run.sums.waits.push(WaitSum {
+                lock_like: 10,
+                waker_tgid: 10,
+                waker_tid: 11,
+                usual_end: Some((tid, end)),
+                ends: [(end, 200 * MS)].into(),
+                ..wait(10, FUTEX, 0x10, 10, 200 * MS)
+            });
+            examine(&Case::new(&run)).unwrap().lost.get(FUTEX)
+        };
+        assert_eq!(behind(5, ChainEnd::Cpu), 260 * MS);
+        assert_eq!(behind(12, ChainEnd::Cpu), 60 * MS, "whoever has it computes itself");
+        assert_eq!(behind(5, ChainEnd::Timer), 60 * MS);
     }
 
     /// Most of its threads had nothing to do: what counts is that all stood still.

@@ -283,6 +283,26 @@ mod tests {
         assert!(few_known.iter().all(|title| !title.contains("turn")), "{few_known:?}");
     }
 
+    /// What a peer may need is no reason to look at it.
+    #[test]
+    fn answers_that_come_soon_and_alike_are_doubted() {
+        let doubts = |calls_ms: u64| {
+            let found = crate::explain(&proxy(calls_ms)).findings;
+            found[0].doubts.iter().any(|doubt| doubt.contains("what they need"))
+        };
+        assert!(!doubts(80));
+        let mut quick = proxy(80);
+        let totals = quick.messages.seconds.iter_mut();
+        let total = totals.filter(|s| s.metric == model::MessageMetric::Total && s.program == PEER);
+        for second in total {
+            second.histogram = model::Histogram::new(model::histogram::PRECISION_KERNEL);
+            (0..30).for_each(|_| second.histogram.record(6 * MS));
+        }
+        let found = crate::explain(&quick).findings;
+        let is_doubted = |text: &String| text.contains("what they need");
+        assert!(found[0].doubts.iter().any(is_doubted), "{:?}", found[0]);
+    }
+
     /// Three in four requests are their call, and the others wait for something else, so that one call at a time is on
     /// its way while four requests are in progress.
     #[test]
