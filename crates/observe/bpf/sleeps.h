@@ -162,7 +162,8 @@ static __always_inline bool is_clients(struct thread *t, struct file *file, u32 
 		return false;
 	local = BPF_CORE_READ(sk, __sk_common.skc_num);
 	remote = bpf_ntohs(BPF_CORE_READ(sk, __sk_common.skc_dport));
-	return local >= EPHEMERAL_PORT && remote && remote < EPHEMERAL_PORT;
+	/* Packets may be sent without a peer. */
+	return local >= EPHEMERAL_PORT && remote < EPHEMERAL_PORT;
 }
 
 #define SENT_TO_INODE	(1U << 31)

@@ -111,6 +111,22 @@ fn packets_that_nobody_answers_are_told_where_an_answer_is_owed() {
     }
 }
 
+/// A thread that waits for a peer which answers no packet has lost that time, whether its socket has a peer or not.
+#[test]
+fn who_waits_for_packets_that_never_come_waits_for_the_peer() {
+    let Some(lab) = Lab::new() else { return };
+    let program = program("udp_relay");
+    let recorded = lab.record(&[], [program.as_os_str(), "waits".as_ref(), "2".as_ref()]);
+    let own = Values::of(recorded.stdout());
+    let answer = lab.explain();
+    let first = &answer["findings"][0];
+    assert_eq!(first["cause"], "slow-peer", "{answer}");
+    let end = format!("waits for answers of UDP 127.0.0.1:{}, which never come", own.get("silent"));
+    assert!(first["title"].as_str().unwrap().ends_with(&end), "{first}");
+    let lost_ns = first["lost_ns"].as_u64().unwrap();
+    assert!(lost_ns > 95_000_000 * own.get("packets"), "{lost_ns}, {}", recorded.stdout());
+}
+
 /// A walk over so many files takes some milliseconds, so that searches for sockets are a second apart.
 const MANY_FILES: &str = "18000";
 const LOOKUPS: usize = 16;

@@ -2,7 +2,8 @@
  * udp_relay HOW SECONDS: a server of UDP that sends each packet it gets on to a socket which nobody reads. HOW is
  *   named: from one socket that has no peer; connected: from a new one with a peer for each;
  *   answers: as named, but it answers whoever asked at once;
- *   several: from one socket to two peers in turn, of which the second one answers.
+ *   several: from one socket to two peers in turn, of which the second one answers;
+ *   waits: as named, but it serves nobody, and waits for each answer for 100 ms.
  * Its clients are another process, as is who answers. Prints how many packets it sent on, and where to.
  */
 #include <arpa/inet.h>
@@ -64,6 +65,19 @@ static void answer_all(int fd)
 		send_to(fd, &from);
 }
 
+static unsigned long wait_in_vain(int out, const struct sockaddr_in *to, long seconds)
+{
+	struct timeval patience = { .tv_usec = 100000 };
+	unsigned long packets = 0;
+
+	must(!setsockopt(out, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)));
+	for (uint64_t end = now_ns() + seconds * 1000000000UL; now_ns() < end; packets++) {
+		send_to(out, to);
+		must(recv(out, &byte, 1, 0) < 0);
+	}
+	return packets;
+}
+
 static void relay(const char *how, int out, const struct sockaddr_in *to)
 {
 	int fd = out;
@@ -88,6 +102,11 @@ int main(int argc, char **argv)
 	int several;
 
 	must(argc == 3 && silent >= 0);
+	if (!strcmp(argv[1], "waits")) {
+		packets = wait_in_vain(out, &peers[0], atol(argv[2]));
+		printf("packets=%lu silent=%u\n", packets, ntohs(peers[0].sin_port));
+		return 0;
+	}
 	several = !strcmp(argv[1], "several");
 	for (int child = 0; child < 2; child++) {
 		if (!fork()) {
