@@ -150,6 +150,19 @@ mod tests {
         assert!(claim.ruled_out.iter().any(|r| r.cause == "file-major-fault"));
     }
 
+    /// It may as well write what is new.
+    #[test]
+    fn a_short_sleep_in_a_call_that_changes_files_is_no_read() {
+        let claimed = |call, frames: &[&str]| {
+            let run = RunBuilder::new().thread(10, 10, &[(DISK, SECOND)]);
+            let run = run.slept_path(10, DISK, call, frames, 100, SECOND).build();
+            examine(&Case::new(&run)).is_ok()
+        };
+        assert!(!claimed("rename", &[]));
+        assert!(claimed("rename", &["__wait_on_buffer", "ext4_find_entry"]));
+        assert!(claimed("read", &[]));
+    }
+
     #[test]
     fn a_file_system_without_a_disk_here_is_said_to_be_one() {
         let reads = |server: &str, ns| {

@@ -35,6 +35,18 @@ const WRITES: [&str; 11] = [
     "pwritev",
     "pwritev2",
 ];
+/// Calls that change what a file system knows of a file: they may read that first, or write what is new.
+const CHANGES: [&str; 9] = [
+    "rename",
+    "renameat",
+    "renameat2",
+    "unlink",
+    "unlinkat",
+    "truncate",
+    "ftruncate",
+    "fallocate",
+    "close",
+];
 /// Of a page that is written in part the rest is read first.
 const READ_FIRST: [&str; 3] =
     ["__block_write_begin_int", "ext4_block_write_begin", "iomap_write_begin"];
@@ -190,6 +202,10 @@ pub(super) fn writes(call: Syscall) -> bool {
 fn kind(case: &Case, path: &PathSum) -> Option<Asked> {
     let call = path.call?;
     if case.passes(path, &JOURNAL) || case.passes(path, &OTHERS) {
+        return None;
+    }
+    let changes = CHANGES.iter().any(|name| Syscall::named(name) == Some(call));
+    if changes && path.kernel.is_none() {
         return None;
     }
     Some(if writes(call) && !case.passes(path, &READ_FIRST) { Asked::Write } else { Asked::Read })
