@@ -4,7 +4,7 @@
 //! They are of a second object of the same bytes, which has the maps of the first one.
 
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{AsRawLibbpf, OpenObject, libbpf_sys};
@@ -28,27 +28,33 @@ pub fn programs(wanted: &[&'static str]) -> Vec<&'static str> {
     beside.map(|probe| probe.program).filter(|program| wanted.contains(program)).collect()
 }
 
-/// The maps of an object that is open: made now, in the order of the object.
-pub fn make_maps(open: &OpenObject) -> Result<Vec<RawFd>, libbpf_rs::Error> {
+/// The maps of an object that is open: made now, in the order of the object. The descriptors are others than its
+/// own, which it closes if it cannot be loaded.
+pub fn make_maps(open: &OpenObject) -> Result<Vec<OwnedFd>, libbpf_rs::Error> {
     // SAFETY: the object is open, and nobody else uses it meanwhile.
     let failed = unsafe { libbpf_sys::bpf_object__prepare(open.as_libbpf_object().as_ptr()) };
     if failed != 0 {
         return Err(libbpf_rs::Error::from_raw_os_error(-failed));
     }
-    let fd = |map: libbpf_rs::OpenMap<'_>| {
-        // SAFETY: the map is one of an object that is open.
-        unsafe { libbpf_sys::bpf_map__fd(map.as_libbpf_object().as_ptr()) }
+    let duplicate = |map: libbpf_rs::OpenMap<'_>| {
+        // SAFETY: the map is one of an object that is open; the call only reads a field of it.
+        let fd = unsafe { libbpf_sys::bpf_map__fd(map.as_libbpf_object().as_ptr()) };
+        if fd < 0 {
+            return Err(libbpf_rs::Error::from_raw_os_error(libc::EBADF));
+        }
+        // SAFETY: the object has it open.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        Ok(fd.try_clone_to_owned()?)
     };
-    Ok(open.maps().map(fd).collect())
+    open.maps().map(duplicate).collect()
 }
 
-/// Loads these programs with the maps of another object, which has to be open until this returns.
-pub fn load(programs: &[&str], maps: &[RawFd]) -> Result<Beside, libbpf_rs::Error> {
+/// Loads these programs with the maps of another object.
+pub fn load(programs: &[&str], maps: &[OwnedFd]) -> Result<Beside, libbpf_rs::Error> {
     let storage: &'static mut MaybeUninit<OpenObject> = Box::leak(Box::new(MaybeUninit::uninit()));
     let mut open = WhylagSkelBuilder::default().open(storage)?;
     for (mut map, fd) in open.open_object_mut().maps_mut().zip(maps) {
-        // SAFETY: the caller's object has it open.
-        map.reuse_fd(unsafe { BorrowedFd::borrow_raw(*fd) })?;
+        map.reuse_fd(fd.as_fd())?;
     }
     for mut program in open.open_object_mut().progs_mut() {
         let is_wanted = programs.iter().any(|wanted| program.name() == *wanted);
