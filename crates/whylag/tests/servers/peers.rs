@@ -1,6 +1,7 @@
 //! What a server under test talks to.
 
 use std::fs::{self, File};
+use std::net::TcpListener;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use rustix::fs::{Advice, fadvise};
 
 use crate::common::family::descendants;
+use crate::common::wait_until;
 use crate::process::{Process, command};
 use crate::stage::Stage;
 
@@ -49,6 +51,7 @@ import signal, socket, sys
 
 IP_MINTTL = 21
 listening = socket.socket()
+listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 listening.setsockopt(socket.IPPROTO_IP, IP_MINTTL, 255)
 listening.bind(("127.0.0.1", int(sys.argv[1])))
 listening.listen(128)
@@ -60,7 +63,13 @@ pub fn dead_backend(stage: &Stage) -> (Process, u16) {
     let port = stage.port();
     let source = stage.file("dead.py", DEAD_BACKEND);
     let mut words = command(&["/usr/bin/python3", &source, &port.to_string()]);
-    (stage.start(&mut words), port)
+    let mut process = stage.start(&mut words);
+    // It answers nobody; but nobody else can have its port once it listens.
+    wait_until("the dead server", || {
+        assert!(process.is_running(), "it ended: {}", stage.read("log"));
+        TcpListener::bind(("127.0.0.1", port)).is_err()
+    });
+    (process, port)
 }
 
 /// Does something again and again until it is dropped.
