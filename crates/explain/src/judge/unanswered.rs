@@ -55,8 +55,7 @@ pub(super) fn unanswered(case: &Case, findings: &[Finding]) -> Vec<Unanswered> {
         peer.never += u64::from(last.heard_ns.is_none());
         peer.ns = peer.ns.max(ns);
     }
-    let packets = packets_to_nobody(case, end_ns).into_iter();
-    let packets = packets.map(|peer| Unanswered { matters: !is_found, ..peer });
+    let packets = packets_to_nobody(case, end_ns);
     let mut all: Vec<Unanswered> = of_peers.into_values().chain(packets).collect();
     all.sort_by_key(|peer| Reverse(peer.ns));
     all
@@ -80,7 +79,8 @@ fn packets_to_nobody(case: &Case, end_ns: u64) -> Vec<Unanswered> {
             never: service.connections,
             ns,
             packets: service.packets,
-            matters: false,
+            // Somebody waits for them, whatever is found of other peers.
+            matters: true,
         })
     });
     silent.collect()
@@ -228,5 +228,9 @@ mod tests {
             Some(SentLast { sent_ns: end_ns - 2 * SECOND, heard_ns: None });
         let found = crate::explain(&run);
         assert!(!found.findings.is_empty() && !found.unanswered[0].matters, "{found:?}");
+        // Who owes an answer waits for one.
+        run.sums.services = sends_packets("UDP 10.0.0.1:5399", 0, Some(2 * SECOND)).sums.services;
+        let owed = crate::explain(&run).unanswered;
+        assert!(owed.iter().any(|peer| peer.packets > 0 && peer.matters), "{owed:?}");
     }
 }

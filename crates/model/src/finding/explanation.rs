@@ -306,7 +306,7 @@ pub struct Unanswered {
     /// Packets of UDP that were sent to it; 0 of connections of another kind.
     #[serde(default)]
     pub packets: u64,
-    /// That is to be shown with the findings: nothing else is found.
+    /// That is to be shown with the findings: nothing else is found, or an answer is owed.
     pub matters: bool,
 }
 

@@ -2109,7 +2109,7 @@ ns: number,
  */
 packets: number, 
 /**
- * That is to be shown with the findings: nothing else is found.
+ * That is to be shown with the findings: nothing else is found, or an answer is owed.
  */
 matters: boolean, };
 
