@@ -32,6 +32,7 @@ mod rings;
 pub(crate) mod run_queue;
 pub(crate) mod safepoints;
 pub(crate) mod scales;
+pub(crate) mod silent_peers;
 pub(crate) mod slowest;
 pub(crate) mod spans;
 pub(crate) mod spinning;

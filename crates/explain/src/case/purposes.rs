@@ -255,7 +255,7 @@ fn is_one_of(names: &[[&str; 2]], of: &str, function: &str) -> bool {
 /// The parts of a function's name, without types, parameters and what a compiler split off:
 /// `std::sync::mpmc::array::Channel<T>::send::{{closure}}`, `Queue.put`, `main.(*Queue).Put`,
 /// `ns::Queue<int>::push(int) const`.
-fn path(symbol: &str) -> Vec<String> {
+pub fn path(symbol: &str) -> Vec<String> {
     let mut depth = 0u32;
     let mut plain = String::new();
     for letter in symbol.chars() {

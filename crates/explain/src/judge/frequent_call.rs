@@ -1,10 +1,11 @@
 //! A system call that is made so often, for so little each time, that to make it is most of what it costs: a file
 //! that is read byte by byte.
 
-use model::{Account, FrequentCall};
+use model::{Account, FrequentCall, RecorderPart};
 
 use super::finding::share;
 use crate::case::Case;
+use crate::cause::Needs;
 
 /// The part of the wall time that it takes at least, one in so many.
 const WORTH: u64 = 4;
@@ -24,6 +25,8 @@ pub(super) fn frequent_call(case: &Case) -> Option<FrequentCall> {
     let is_worth = case.scope().is_none() && ns >= case.wall_ns / WORTH && mean_ns < SHORT_NS;
     is_worth.then(|| FrequentCall {
         call: name,
+        count,
+        is_estimate: !case.off(Needs::parts(&[RecorderPart::SystemCalls])).is_empty(),
         per_second: count as f64 * 1e9 / case.run.length_ns().max(1) as f64,
         mean_ns,
         share: share(ns, case.wall_ns),
@@ -49,7 +52,8 @@ mod tests {
     #[test]
     fn a_short_call_with_much_of_the_time_is_told_with_its_rate() {
         let call = found(300, SECOND).unwrap();
-        assert_eq!((call.call.as_str(), call.per_second), ("read", 500.0));
+        assert_eq!((call.call.as_str(), call.per_second, call.count), ("read", 500.0, 1_000));
+        assert!(!call.is_estimate);
         assert!((call.share - 0.5).abs() < 0.01 && (280..=320).contains(&call.mean_ns), "{call:?}");
     }
 

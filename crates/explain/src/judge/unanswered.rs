@@ -10,16 +10,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use model::{Finding, MessageMetric, QueueSecond, Service, ServiceRole, Unanswered};
+use model::{Finding, QueueSecond, ServiceRole, Unanswered};
 
 use crate::case::Case;
+use crate::case::silent_peers::{is_name_server, silent_peers};
 
 /// Shorter silences are ordinary.
 const SILENCE_NS: u64 = 1_000_000_000;
-/// One packet may be lost.
-const PACKETS: u64 = 2;
-/// Of name servers: RFC 1035, 4.2.
-const NAME_SERVERS: &str = ":53";
 
 /// By process and peer, those with the longest silence first; none of a part of a run.
 pub(super) fn unanswered(case: &Case, findings: &[Finding]) -> Vec<Unanswered> {
@@ -63,13 +60,11 @@ pub(super) fn unanswered(case: &Case, findings: &[Finding]) -> Vec<Unanswered> {
 
 /// Peers that answered no packet of UDP, of processes that wait for an answer.
 fn packets_to_nobody(case: &Case, end_ns: u64) -> Vec<Unanswered> {
-    let services = case.run.sums.services.iter().filter(|_| case.scope().is_none());
-    let silent = services.filter_map(|service| {
+    let peers = silent_peers(case.run).filter(|_| case.scope().is_none());
+    let awaited = peers.filter_map(|service| {
         let ns = end_ns.saturating_sub(service.packets_since_ns?);
-        let is_silent = ns >= SILENCE_NS && service.packets >= PACKETS && !answers(case, service);
-        let is_awaited =
-            || service.name.ends_with(NAME_SERVERS) || owes_answers(case, service.tgid, end_ns);
-        (is_silent && is_awaited()).then(|| Unanswered {
+        let is_awaited = is_name_server(service) || owes_answers(case, service.tgid, end_ns);
+        (ns >= SILENCE_NS && is_awaited).then(|| Unanswered {
             tgid: service.tgid,
             comm: case.run.comm(service.tgid).to_owned(),
             to: service.name.clone(),
@@ -83,16 +78,7 @@ fn packets_to_nobody(case: &Case, end_ns: u64) -> Vec<Unanswered> {
             matters: true,
         })
     });
-    silent.collect()
-}
-
-fn answers(case: &Case, peer: &Service) -> bool {
-    let messages = &case.run.messages;
-    let flows = messages.program(peer.program).map(|program| program.flows.iter());
-    flows
-        .into_iter()
-        .flatten()
-        .any(|flow| messages.histogram(peer.program, flow.flow, MessageMetric::Total).count() > 0)
+    awaited.collect()
 }
 
 /// A request that it has read is open for as long.

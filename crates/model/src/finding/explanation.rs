@@ -187,9 +187,13 @@ pub struct WorkingChildren {
 pub struct FrequentCall {
     /// Which.
     pub call: String,
-    /// How often it was made a second, by all recorded threads.
+    /// How often it was made, by all recorded threads.
+    pub count: u64,
+    /// Not all were recorded: that is estimated from windows.
+    pub is_estimate: bool,
+    /// `count` for each second of the recording.
     pub per_second: f64,
-    /// How long one took on average, ns.
+    /// How long one took on average, with what recording it adds, ns.
     pub mean_ns: u64,
     /// The part of the wall time, 0 to 1.
     pub share: f64,

@@ -697,11 +697,19 @@ export type FrequentCall = {
  */
 call: string, 
 /**
- * How often it was made a second, by all recorded threads.
+ * How often it was made, by all recorded threads.
+ */
+count: number, 
+/**
+ * Not all were recorded: that is estimated from windows.
+ */
+is_estimate: boolean, 
+/**
+ * `count` for each second of the recording.
  */
 per_second: number, 
 /**
- * How long one took on average, ns.
+ * How long one took on average, with what recording it adds, ns.
  */
 mean_ns: number, 
 /**

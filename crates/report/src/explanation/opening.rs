@@ -208,10 +208,12 @@ fn working_children(explanation: &Explanation) -> Option<String> {
 fn frequent_call(explanation: &Explanation) -> Option<String> {
     let one = explanation.frequent_call.as_ref()?;
     Some(format!(
-        "{} was called {} times a second, which took {} of the wall time, {} each: fewer calls that do more would \
-         save most of that.",
+        "{} was called {}{} times a second (n = {}), which took {} of the wall time, {} each, with what recording \
+         adds: fewer calls that do more would save most of that.",
         one.call,
+        if one.is_estimate { "about " } else { "" },
         count(one.per_second.round() as u64),
+        count(one.count),
         share(one.share),
         duration(one.mean_ns)
     ))

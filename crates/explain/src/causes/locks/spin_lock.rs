@@ -6,11 +6,11 @@
 //!
 //! # Evidence
 //!
-//! Samples of on-CPU time whose innermost function is one of a spinlock, by its name: that of the C library
-//! (pthread_spin_lock), those of PostgreSQL and InnoDB, and any whose name has the words "spin" and "lock", or is
-//! made of "lock" or "acquire" and of no mutex, in two threads of a process at least, and in a tenth of its CPU time. Where
-//! threads of the process had to wait for a CPU, that part of it which the spinning has of their CPU time is its,
-//! too. Loops without a function of their own are not seen.
+//! Samples of on-CPU time whose innermost function is one of a spinlock, by its name: pthread_spin_lock of the C
+//! library, ut_delay of InnoDB, and any that has "spinlock", "lock" or "acquire" among its words, if neither it nor
+//! its class is one of a lock that sleeps. They have to be in two threads of a process at least, and a tenth of its
+//! CPU time. Where threads of the process had to wait for a CPU, that part of it which the spinning has of their
+//! CPU time is its, too. Loops without a function of their own are not seen, nor processes that share a lock.
 //!
 //! # Without whylag
 //!
@@ -19,7 +19,7 @@
 //!
 //! # Sources
 //!
-//! pthread_spin_lock(3); src/backend/storage/lmgr/s_lock.c of PostgreSQL.
+//! pthread_spin_lock(3); storage/innobase/ut/ut0ut.cc of MySQL (ut_delay).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -27,7 +27,7 @@ use model::{Account, Accounts, RecorderPart, StackId, part_of};
 
 use crate::case::Case;
 use crate::case::lost::{Class, class};
-use crate::case::purposes::words;
+use crate::case::purposes::{path, words};
 use crate::cause::{Absent, Cause, Claim, Needs, Verdict};
 use crate::causes::ids;
 use crate::text::{count, counted, duration, percent};
@@ -45,10 +45,10 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
-/// Functions of spinlocks that no word tells.
-const KNOWN: [&str; 3] = ["s_lock", "perform_spin_delay", "ut_delay"];
-/// What sleeps, or asks once only.
-const OTHERS: [&str; 7] = ["mutex", "monitor", "futex", "try", "un", "unlock", "rwlock"];
+/// A function of a spinlock that no word tells.
+const KNOWN: &str = "ut_delay";
+/// What lets threads sleep, asks once only, or lets go.
+const OTHERS: [&str; 7] = ["mutex", "monitor", "futex", "rwlock", "try", "un", "unlock"];
 /// The part of the CPU time of the process, one in so many, and samples, at least.
 const PART: u64 = 10;
 const SAMPLES: u64 = 50;
@@ -133,14 +133,16 @@ fn spinning(case: &Case) -> BTreeMap<u32, Spinning> {
     all
 }
 
-/// `pthread_spin_lock`, `SpinLock::Acquire`, `lock_book()`; not `pthread_mutex_lock`, `try_lock`, `unlock`.
-fn is_spin_lock(name: &str) -> bool {
-    let words = words(name.split('(').next().unwrap_or(name));
-    let has = |wanted: &str| words.iter().any(|word| word == wanted);
-    let waits = has("lock") || has("acquire");
-    let spins = words.iter().any(|word| word.starts_with("spin"));
-    let is_other = OTHERS.iter().any(|other| has(other));
-    KNOWN.contains(&name) || (waits && (spins || !is_other)) || has("spinlock")
+/// `pthread_spin_lock`, `SpinLock::Acquire`, `lock_book()`; not `std::mutex::lock`, `try_lock`, `lock::Table::scan`.
+fn is_spin_lock(symbol: &str) -> bool {
+    let path = path(symbol);
+    let Some((function, around)) = path.split_last() else { return false };
+    let own = words(function);
+    let class = around.last().map(|class| words(class)).unwrap_or_default();
+    let has =
+        |of: &[String], wanted: &[&str]| of.iter().any(|word| wanted.contains(&word.as_str()));
+    let waits = has(&own, &["lock", "acquire", "spinlock"]);
+    function == KNOWN || (waits && !has(&own, &OTHERS) && !has(&class, &OTHERS))
 }
 
 /// Threads of the process were ready to run: the part of that for which others spun.
@@ -198,15 +200,19 @@ mod tests {
             "pthread_spin_lock",
             "lock_book()",
             "SpinLock::Acquire()",
-            "s_lock",
-            "TicketLock::lock()",
+            "TicketLock<int>::lock()",
+            "ns::Spinlock::lock",
+            "ut_delay",
         ] {
             assert!(is_spin_lock(name), "{name}");
         }
         for name in [
             "___pthread_mutex_lock",
-            "std::mutex::try_lock()",
-            "unlock",
+            "std::mutex::lock()",
+            "SpinLock::try_lock()",
+            "spin_unlock",
+            "lock::Table::scan(lock::Key const&)",
+            "std::vector<Lock>::push_back(Lock)",
             "block_copy",
             "clock_gettime",
         ] {

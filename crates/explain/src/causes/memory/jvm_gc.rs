@@ -101,7 +101,8 @@ fn examine(case: &Case) -> Verdict {
     );
     claim.rule_out(
         ids::FUTEX_CONVOY,
-        "these waits were ended by the JVM's own thread, not by the owner of a lock".to_owned(),
+        "these waits were for the JVM's own thread in the end, not for an owner of a lock that did something else"
+            .to_owned(),
     );
     claim.doubt(0.9, "stops shorter than the shortest interval that was kept are not in it");
     Ok(claim)

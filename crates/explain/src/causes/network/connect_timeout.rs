@@ -8,10 +8,11 @@
 //!
 //! SYNs that were sent again at sockets of the target (tcp_retransmit_skb, with the state of the connection), or
 //! sockets that were seen without an answer to the first one for 0.8 s, or for as long as a limit of 0.1 s or more
-//! let them; waits of their processes for a connection, in connect or in poll for one socket that is to be connected,
-//! that took 0.8 s or were given up. Where an event loop connects, no
-//! thread waits for that alone: then the sockets are the evidence, and the time is that in which a request was open
-//! that came before such a connect began, and was answered after its end. Connects to this host are left to listen-overflow, if its listening sockets were full.
+//! let them; waits of their processes for a connection, in connect or in poll for one socket that is to be
+//! connected, that took 0.8 s or were given up. Where an event loop connects, no thread waits for that alone: then
+//! the sockets are the evidence, and the time is that in which a request was open that came before such a connect
+//! began, and was answered after its end. Connects to this host are left to listen-overflow, if its listening
+//! sockets were full.
 //!
 //! # Without whylag
 //!
@@ -23,6 +24,7 @@
 //!
 //! RFC 6298, 2.1 and 5.7; tcp(7); net/ipv4/tcp_timer.c.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
@@ -50,6 +52,8 @@ pub const CAUSE: Cause = Cause {
     examine,
 };
 
+/// Peers worth a line.
+const PEERS_SHOWN: usize = 3;
 /// An event loop sleeps so.
 const POLL: Account = Account::Blocked(Blocked::Poll);
 
@@ -85,7 +89,9 @@ fn examine(case: &Case) -> Verdict {
          queue of connections at the other side"
             .to_owned(),
     );
-    for ((tgid, address), peer) in peers {
+    let mut most: Vec<_> = peers.iter().collect();
+    most.sort_by_key(|(_, peer)| Reverse((peer.sockets, peer.longest_ns)));
+    for ((tgid, address), peer) in most.into_iter().take(PEERS_SHOWN) {
         claim.saw(
             format!(
                 "{} to {address}: {} to be connected, {} sent again, one of them for {} at least",

@@ -185,22 +185,26 @@ fn canonical(address: SocketAddr) -> SocketAddr {
 /// Waits for a connection that were longer than a SYN that is answered takes, or were given up.
 fn long_waits<'a>(case: &Case<'a>) -> Vec<Wait<'a>> {
     let cut = cut_waits(case.run, CONNECT);
-    let calls: Vec<&Outlier> =
-        case.outliers_in(CONNECT).filter(|o| o.kind == OutlierKind::Syscall).collect();
-    let kept = case.outliers_in(CONNECT).filter(|o| o.kind == OutlierKind::OffCpu);
-    let is_cut = |o: &Outlier| {
-        let mut ended = cut.iter().filter_map(|wait| wait.ended);
-        ended.any(|one| (one.tid, one.start_ns) == (o.tid, o.start_ns))
-    };
+    let ended = cut.iter().filter_map(|wait| wait.ended);
+    let ended: BTreeSet<(u32, u64)> = ended.map(|o| (o.tid, o.start_ns)).collect();
+    let is_long = |o: &&Outlier| o.breakdown.get(CONNECT) >= LIMIT_NS;
+    let mut calls = BTreeMap::<u32, Vec<&Outlier>>::new();
+    for call in case.outliers_in(CONNECT).filter(is_long) {
+        if call.kind == OutlierKind::Syscall {
+            calls.entry(call.tid).or_default().push(call);
+        }
+    }
+    let kept = case.outliers_in(CONNECT).filter(is_long);
     let mut waits: Vec<Wait> = kept
+        .filter(|o| o.kind == OutlierKind::OffCpu)
         .map(|o| Wait {
             tgid: o.tgid,
             ns: o.breakdown.get(CONNECT),
             ended: Some(o),
-            end: end(o, &calls),
-            cut: is_cut(o),
+            end: end(o, calls.get(&o.tid).map_or(&[], Vec::as_slice)),
+            cut: ended.contains(&(o.tid, o.start_ns)),
         })
-        .filter(|wait| wait.ns >= RETRIED_NS || wait.ns >= LIMIT_NS && wait.end == End::GaveUp)
+        .filter(|wait| wait.ns >= RETRIED_NS || wait.end == End::GaveUp)
         .collect();
     let open = cut.iter().filter(|wait| wait.ended.is_none() && wait.ns >= LIMIT_NS);
     waits.extend(open.map(|wait| Wait {
@@ -213,11 +217,10 @@ fn long_waits<'a>(case: &Case<'a>) -> Vec<Wait<'a>> {
     waits
 }
 
-/// By the result of the call around it, or by who ended it.
+/// By the result of the call around it, one of its thread's, or by who ended it.
 fn end(wait: &Outlier, calls: &[&Outlier]) -> End {
-    let is_around = |call: &&&Outlier| {
-        call.tid == wait.tid && call.start_ns <= wait.start_ns && wait.end_ns() <= call.end_ns()
-    };
+    let is_around =
+        |call: &&&Outlier| call.start_ns <= wait.start_ns && wait.end_ns() <= call.end_ns();
     let call = calls.iter().find(is_around).and_then(|outlier| outlier.syscall);
     let result =
         call.and_then(|call| Some((call.call.is_one_of(&["poll", "ppoll"]), call.result?)));

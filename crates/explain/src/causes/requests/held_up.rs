@@ -118,8 +118,8 @@ fn waited_of_all(run: &Run, queue: &Queue) -> Option<u64> {
 
 /// Most requests of a busy port are not kept, and what a loop did while these waited is in no span. Whoever
 /// comes at no special time finds it at something else as often as it is: the part of all requests that waited
-/// is that of the time in which there were any (Poisson arrivals see time averages: Wolff, 1982; requests that come together count as often as they are,
-/// so the thread's own time in the account is the most).
+/// is that of the time in which there were any (Poisson arrivals see time averages: Wolff, 1982; requests that come
+/// together count as often as they are, so the thread's own time in the account is the most).
 fn of_all_turns(case: &Case, queue: &Queue, lost: Accounts, whole_ns: u64) -> Accounts {
     let Some(waited) = waited_of_all(case.run, queue) else { return lost };
     let is_of_it = |m: &&Message| (m.program, m.flow) == (queue.program.program, queue.flow.flow);

@@ -1,34 +1,19 @@
 //! Peers that answer none of the packets of UDP that they are sent, and the threads that wait for that.
 
-use model::{Account, Accounts, ChainEnd, MessageMetric, Service, ServiceRole, part_of};
+use model::{Account, Accounts, ChainEnd, Service, part_of};
 
 use super::called::called;
 use crate::case::Case;
 use crate::case::lost::{Class, class};
+use crate::case::silent_peers::{is_name_server, silent_peers};
 use crate::cause::Claim;
 use crate::text::{counted, duration, mean};
 
-/// One packet may be lost.
-const PACKETS: u64 = 2;
-/// Name servers have a cause of their own (dns-timeout): RFC 1035, 4.2.
-const NAME_SERVERS: &str = ":53";
-
-/// By peer. Of a process that waits for answers of others as well, what is left of its waits.
+/// By peer; name servers have a cause of their own (dns-timeout). Of a process that waits for answers of others as
+/// well, what is left of its waits.
 pub fn of_silent<'a>(case: &'a Case<'_>) -> impl Iterator<Item = Claim> + 'a {
-    let services = case.run.sums.services.iter();
-    let silent = services.filter(|service| {
-        service.role == ServiceRole::Client
-            && service.packets >= PACKETS
-            && !service.name.ends_with(NAME_SERVERS)
-            && answers(case, service) == 0
-    });
-    silent.filter_map(|service| claim(case, service))
-}
-
-fn answers(case: &Case, peer: &Service) -> u64 {
-    let flows = case.run.messages.program(peer.program).map(|program| program.flows.iter());
-    let total = |flow| case.run.messages.histogram(peer.program, flow, MessageMetric::Total);
-    flows.into_iter().flatten().map(|flow| total(flow.flow).count()).sum()
+    let silent = silent_peers(case.run).filter(|peer| !is_name_server(peer));
+    silent.filter_map(|peer| claim(case, peer))
 }
 
 fn claim(case: &Case, peer: &Service) -> Option<Claim> {
@@ -61,7 +46,8 @@ fn claim(case: &Case, peer: &Service) -> Option<Claim> {
     Some(claim)
 }
 
-/// Waits for what had been asked for, that nobody recorded ended, as far as no answers of others took them.
+/// Waits for what had been asked for, that nobody recorded ended, as far as no answers of others took them; of
+/// several silent peers each has the part of its packets.
 fn waited(case: &Case, peer: &Service) -> (u64, Accounts) {
     let beyond = |end| matches!(end, ChainEnd::Outside | ChainEnd::Unwatched | ChainEnd::Timeout);
     let waits = case.run.sums.waits.iter().filter(|wait| wait.tgid == peer.tgid && wait.asked);
@@ -69,9 +55,13 @@ fn waited(case: &Case, peer: &Service) -> (u64, Accounts) {
     let all: Accounts = waits.iter().map(|wait| (wait.account, wait.ends_in(beyond))).collect();
     let others = called(case.run).into_iter().filter(|called| called.service.tgid == peer.tgid);
     let others = others.map(|called| called.total.sum()).fold(0, u64::saturating_add);
-    let left = all.total().saturating_sub(others);
+    let alike = silent_peers(case.run).filter(|other| other.tgid == peer.tgid);
+    let packets = alike.map(|other| other.packets).fold(0, u64::saturating_add);
+    let left = part_of(all.total().saturating_sub(others), peer.packets, packets);
     let part = |(account, ns): (Account, u64)| (account, part_of(ns, left, all.total()));
-    (waits.iter().map(|wait| wait.count).sum(), all.iter().map(part).collect())
+    // Each packet was waited for once at most.
+    let count = waits.iter().map(|wait| wait.count).fold(0, u64::saturating_add);
+    (count.min(peer.packets), all.iter().map(part).collect())
 }
 
 #[cfg(test)]
@@ -106,6 +96,16 @@ mod tests {
         let first = &found.findings[0];
         assert_eq!((first.cause.as_str(), first.lost_ns), ("slow-peer", 3 * SECOND));
         assert!(first.title.ends_with("of UDP 10.0.0.1:1812, which never come"), "{}", first.title);
+    }
+
+    #[test]
+    fn several_that_answer_nothing_share_the_waits() {
+        let mut run = run("UDP 10.0.0.1:1812", 0, true);
+        let first = run.sums.services[0].clone();
+        run.sums.services.push(Service { name: "UDP 10.0.0.2:1812".into(), packets: 36, ..first });
+        let claims: Vec<_> = of_silent(&Case::new(&run)).collect();
+        let lost = claims.iter().map(|claim| claim.lost.total()).collect::<Vec<_>>();
+        assert_eq!(lost, [3 * SECOND / 4, 9 * SECOND / 4]);
     }
 
     #[test]
